@@ -229,7 +229,7 @@ PARTS = {
     "TreeOutputs": "n_rows n_trees source classes y votes.counts scores.n_votes scores.mean scores.scatter by_tree() "
     "predict(value.classes[0]) predict() predict_labels(value.classes[0]) predict_proba()",
     "Votes": "counts classes n_trees is_out_of_bag winner() fractions()",
-    "StopTable": "n_trees n_classes alpha kind voting promise threshold prior metric certificate by_class() "
+    "StopTable": "n_trees n_classes alpha kind voting promise threshold metric certificate by_class() "
     "expected_trees() expected_disagreement()",
     "OobScore": "metric value at_all_trees interval curve available votes_per_row n_rows n_dropped",
     "Importances": "metric score n_rows votes_per_row groups columns",
@@ -435,6 +435,10 @@ def table_of_votes(forest: str) -> Any:
     return rfsize.StopTable.build(TREES, alpha=0.95, prior=outputs(forest, "train"))
 
 
+def table_of_hard_votes(forest: str) -> Any:
+    return rfsize.StopTable.calibrate(fitted(forest), data(forest, "fresh")[0], alpha=0.95, voting="hard")
+
+
 @quietly
 def drawn_by_tree() -> dict[str, Any]:
     """For so many classes, votes by tree, and weights of the trees."""
@@ -466,7 +470,7 @@ for forest in (*CENTRAL, "xgboost two", "RandomForestClassifier three rows=holes
     each("tables/{}/{}, applied", applied, [forest], levels)
 each("tables/{}/of votes", table_of_votes, CHOSEN)
 each("tables/{}/of votes, applied", lambda f: table_of_votes(f).apply(outputs(f, "fresh").by_tree()), CHOSEN)
-each("tables/{}/of votes, certified", lambda f: table_of_votes(f).certified(fitted(f), data(f, "fresh")[0]), CHOSEN)
+each("tables/{}/of votes, certified", table_of_hard_votes, CHOSEN)
 each("tables/{} classes/{}", table_of, "235", ["0.9", "0.99", "1.0", "lossless"])
 each("tables/prior of numbers", partial(rfsize.StopTable.build, 21, alpha=0.9, prior=np.arange(1.0, 23.0)))
 each("tables/file", table_from_file)

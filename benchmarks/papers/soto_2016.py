@@ -1,7 +1,7 @@
 """Soto, Suárez, Martínez-Muñoz 2016: an urn model for majority voting.
 
 Random forests of 101 trees, with stop tables from a uniform prior (SIBA) and from out-of-bag votes (HYPER), compared
-with HYPER by the smoothing of the authors' program, and with a certified table of the same prior.
+with HYPER by the smoothing of the authors' program, and with a certified table of votes.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def run(case: dict[str, Any], repetition: int, table: Callable[[str], Rows]) -> 
     if n_classes == 2:
         tables["authors' ends"] = StopTable.build(TREES, alpha=ALPHA, prior=smoothed_by_the_authors(prior))
     if to_certify is not None:
-        tables["certified"] = tables["HYPER"].certified(model, to_certify[0])
+        tables["certified"] = StopTable.calibrate(model, to_certify[0], alpha=ALPHA, voting="hard")
 
     def judged(stops: StopTable) -> list[float]:
         labels, asked = stops.apply(trees.test)
@@ -72,7 +72,7 @@ def run(case: dict[str, Any], repetition: int, table: Callable[[str], Rows]) -> 
     return {
         "rules": {rule: judged(stops) for rule, stops in tables.items()},
         "error": float(np.mean(all_labels != test[1])),
-        "expected": tables["HYPER"].expected_trees() if n_classes == 2 else None,
+        "expected": tables["HYPER"].expected_trees(),
         "alphas": [by_alpha(alpha, prior, trees, all_labels, n_classes) for alpha in ALPHAS],
         "histogram": np.histogram((trees.test == 1).mean(axis=1), 20, (0.0, 1.0))[0].tolist(),
     }

@@ -1,63 +1,102 @@
 // Forests, rows that go down their trees, and where they stop, as Python sees them.
 #include <nanobind/stl/shared_ptr.h>
 
+#include <utility>
+#include <variant>
+
 #include "bind_stops.hpp"
 #include "few.hpp"
-#include "stop_votes.hpp"
 
 namespace rfsize {
 
 namespace {
 
-ForestPointer make_forest(const Array<const std::uint64_t, 1>& nodes, nb::handle value,
-                          const Array<const std::uint16_t, 1>& vote, const Array<const std::int64_t, 1>& tree_start,
-                          const Array<const std::int64_t, 1>& bit_start, const Array<const std::uint32_t, 1>& bits,
-                          const Array<const std::int64_t, 1>& feature, const Array<const std::int64_t, 1>& cut_start,
-                          const Array<const double, 1>& cuts, const Array<const std::int64_t, 1>& start,
-                          const Array<const std::uint8_t, 1>& missing, const Array<const std::int64_t, 1>& base,
-                          std::size_t n_outputs, std::size_t n_features, bool single_precision, double missing_value,
-                          double zero_within, double lowest_category, bool absent_is_missing) {
+// The numbers of an array, which the caller keeps alive.
+template <class T>
+View<T> view_of(nb::handle array, const char* name) {
+    Array<const T, 1> held;
+    if (!held.hold(array)) throw nb::type_error((std::string(name) + " is no list of numbers of its type").c_str());
+    return held.span();
+}
+
+using Tuple = nb::typed<nb::tuple, nb::object, nb::ellipsis>;
+
+ForestPointer make_forest(const Tuple& nodes, const Tuple& columns, std::size_t n_outputs, std::size_t n_features,
+                          bool single_precision, double missing_value, double zero_within, double lowest_category,
+                          bool absent_is_missing) {
+    expect(nodes.size() == 6 && columns.size() == 6, "there are not as many arrays as a forest has");
+    Nodes of_trees;
+    of_trees.nodes = view_of<std::uint64_t>(nodes[0], "nodes");
     Array<const float, 2> floats;
     Array<const double, 2> doubles;
-    const bool is_single = floats.hold(value);
-    if (!is_single && !doubles.hold(value)) throw nb::type_error("value must be a matrix of float32 or float64");
-    Nodes of_trees{copied(nodes),
-                   {},
-                   {},
-                   is_single ? floats.shape(1) : doubles.shape(1),
-                   copied(vote),
-                   copied(tree_start),
-                   copied(bit_start),
-                   copied(bits)};
-    if (is_single)
-        of_trees.floats.assign(floats.data(), floats.data() + floats.size());
+    if (floats.hold(nodes[1]))
+        of_trees.floats = floats.span();
+    else if (doubles.hold(nodes[1]))
+        of_trees.doubles = doubles.span();
     else
-        of_trees.doubles.assign(doubles.data(), doubles.data() + doubles.size());
-    Columns columns{copied(feature), copied(cut_start), copied(cuts), copied(start), copied(missing), copied(base)};
+        throw nb::type_error("value must be a matrix of float32 or float64");
+    of_trees.width = of_trees.floats.empty() ? doubles.shape(1) : floats.shape(1);
+    of_trees.vote = view_of<std::uint16_t>(nodes[2], "vote");
+    of_trees.tree_start = view_of<std::int64_t>(nodes[3], "tree_start");
+    of_trees.bit_start = view_of<std::int64_t>(nodes[4], "bit_start");
+    of_trees.bits = view_of<std::uint32_t>(nodes[5], "bits");
+    const Columns of_columns{
+        view_of<std::int64_t>(columns[0], "feature"), view_of<std::int64_t>(columns[1], "cut_start"),
+        view_of<double>(columns[2], "cuts"),          view_of<std::int64_t>(columns[3], "start"),
+        view_of<std::uint8_t>(columns[4], "missing"), view_of<std::int64_t>(columns[5], "base")};
     const Reading reading{single_precision, missing_value, zero_within, lowest_category, absent_is_missing};
-    return std::make_shared<const Forest>(std::move(of_trees), std::move(columns), n_outputs, n_features, reading);
+    // The last reference may end in a thread that has released the interpreter.
+    const auto release = [](std::pair<Tuple, Tuple>* arrays) {
+        const nb::gil_scoped_acquire acquired;
+        delete arrays;
+    };
+    std::shared_ptr<const void> owner(new std::pair(nodes, columns), release);
+    return std::make_shared<const Forest>(of_trees, of_columns, n_outputs, n_features, reading, std::move(owner));
 }
 
-// A read-only view of an array that a forest owns.
-template <class T>
-nb::object view(nb::handle owner, const std::vector<T>& of, std::size_t width = 0) {
-    const std::size_t shape[2] = {width ? of.size() / width : of.size(), width};
-    static const T nothing{};
-    return nb::cast(nb::ndarray<nb::numpy, const T>(of.empty() ? &nothing : of.data(), width ? 2 : 1, shape, owner));
-}
-
-nb::tuple views_of_nodes(nb::handle self) {
-    const Nodes& nodes = nb::cast<const Forest&>(self).nodes();
-    const nb::object value =
-        nodes.floats.empty() ? view(self, nodes.doubles, nodes.width) : view(self, nodes.floats, nodes.width);
-    return nb::make_tuple(view(self, nodes.nodes), value, view(self, nodes.vote), view(self, nodes.tree_start),
-                          view(self, nodes.bit_start), view(self, nodes.bits));
-}
-
-nb::tuple views_of_columns(nb::handle self) {
-    const Columns& columns = nb::cast<const Forest&>(self).columns();
-    return nb::make_tuple(view(self, columns.feature), view(self, columns.cut_start), view(self, columns.cuts),
-                          view(self, columns.start), view(self, columns.missing), view(self, columns.base));
+// The nodes of trees from bits that tell leaves, and the column and the rank of each split, byte by byte: the first
+// bytes of all, then the second ones. Fills nodes, and the places of leaves.
+void unpack_nodes(const Array<const std::uint8_t, 1>& is_leaf, const Array<const std::uint8_t, 1>& column,
+                  const Array<const std::uint8_t, 1>& rank, const Array<const std::uint8_t, 1>& missing,
+                  const Array<const std::int64_t, 1>& tree_start, const Array<std::uint64_t, 1>& nodes,
+                  const Array<std::int64_t, 1>& leaf) {
+    const std::size_t n = nodes.size(), n_leaves = leaf.size(), n_splits = n - n_leaves;
+    const std::uint8_t* bits = is_leaf.data();
+    const auto is_set = [bits](std::size_t place) {
+        return static_cast<std::size_t>(bits[place / 8] >> (7 - place % 8)) & 1;
+    };
+    expect(n_leaves <= n && 8 * is_leaf.size() >= n && column.size() == 4 * n_splits && rank.size() == 2 * n_splits,
+           "not one column for each split");
+    std::size_t counted = 0;
+    for (std::size_t place = 0; place < n; ++place) counted += is_set(place);
+    expect(counted == n_leaves, "not as many leaves as scores");
+    std::vector<std::uint64_t> tests(n_splits + 1);
+    for (std::size_t split = 0; split < n_splits; ++split) {
+        std::uint64_t of_column = 0, of_rank = 0;
+        for (std::size_t byte = 0; byte < 4; ++byte)
+            of_column |= std::uint64_t{column.data()[byte * n_splits + split]} << (8 * byte);
+        for (std::size_t byte = 0; byte < 2; ++byte)
+            of_rank |= std::uint64_t{rank.data()[byte * n_splits + split]} << (8 * byte);
+        expect(of_column < missing.size(), "a split tests a column that rows do not have");
+        const bool is_category = missing.data()[of_column] == CATEGORY;
+        tests[split] = of_column << COLUMN_SHIFT | of_rank | (is_category ? CATEGORICAL : 0);
+    }
+    const std::span<const std::int64_t> starts = tree_start.span();
+    const std::span<std::uint64_t> words = nodes.span();
+    std::vector<std::int64_t> places(n_leaves + 1);
+    std::size_t split = 0, found = 0, tree = 0;
+    for (std::size_t place = 0; place < n; ++place) {  // without a branch: nobody foresees where leaves are
+        while (tree + 1 < starts.size() && starts[tree + 1] <= static_cast<std::int64_t>(place)) ++tree;
+        const std::size_t is = is_set(place);
+        // Breadth first: the children of the k-th split of a tree are its nodes 2k + 1 and 2k + 2, and each tree before
+        // has one leaf more than splits.
+        const std::uint64_t left = is ? place : 2 * split + tree + 1, test = is ? RANK_MASK : tests[split];
+        words[place] = left << LEFT_SHIFT | test;
+        places[found] = static_cast<std::int64_t>(place);
+        found += is;
+        split += 1 - is;
+    }
+    std::copy_n(places.begin(), n_leaves, leaf.data());
 }
 
 Rows quantised(const ForestPointer& forest, const AnyMatrix& X) {
@@ -68,6 +107,37 @@ Rows quantised(const ForestPointer& forest, const AnyMatrix& X) {
         forest->quantise(X.strided<float>(), found.q());
     else
         forest->quantise(X.strided<double>(), found.q());
+    return found;
+}
+
+template <class T>
+bool add_column(const Buffer& column, Table& table) {
+    if (!column.is<T>()) return false;
+    table.add<T>(static_cast<const char*>(column.view().buf), column.view().strides[0]);
+    return true;
+}
+
+// Rows of which each column is an array of its own.
+Rows quantised_columns(const ForestPointer& forest, const nb::typed<nb::sequence, nb::object>& columns) {
+    expect(nb::len(columns) >= forest->n_features() && nb::len(columns) > 0,
+           "the rows have fewer columns than the forest was trained on");
+    std::vector<std::unique_ptr<Buffer>> held;
+    Table table(nb::len(nb::object(columns[0])));
+    for (const nb::handle column : columns) {
+        const Buffer& buffer = *held.emplace_back(std::make_unique<Buffer>());
+        expect(held.back()->hold(column, PyBUF_STRIDED_RO) && buffer.view().ndim == 1,
+               "a column is no list of numbers");
+        expect(static_cast<std::size_t>(buffer.view().shape[0]) == table.rows,
+               "a column has other rows than the first");
+        expect(add_column<double>(buffer, table) || add_column<float>(buffer, table) ||
+                   add_column<std::int8_t>(buffer, table) || add_column<std::uint8_t>(buffer, table) ||
+                   add_column<std::int16_t>(buffer, table) || add_column<std::uint16_t>(buffer, table) ||
+                   add_column<std::int32_t>(buffer, table) || add_column<std::uint32_t>(buffer, table),
+               "a column is of a type that double precision does not hold");
+    }
+    Released released;
+    Rows found(forest, table.rows);
+    forest->quantise(table, found.q());
     return found;
 }
 
@@ -104,45 +174,11 @@ void add_scores(const Rows& rows, const Array<Real, 2>& total) {
 }
 
 template <class Real>
-TreeAlone<Real> alone_of(const Forest& forest, const Array<const Real, 1>& alone) {
-    alone.expect({forest.n_outputs() + 1}, "alone");
-    expect(forest.is_single() == std::is_same_v<Real, float>, "alone is of another precision than the forest");
-    expect(forest.n_outputs() > 1 || forest.n_voted() > 0, "the leaves of the forest cast no votes");
-    return {alone.data()[0], {alone.data() + 1, alone.data() + alone.size()}};
-}
-
-std::size_t checked_classes(const Forest& forest, std::size_t n_classes) {
-    expect(n_classes >= 2 && n_classes >= (forest.n_outputs() > 1 ? forest.n_outputs() : forest.n_voted()),
-           "there are fewer classes than the trees vote for");
-    return n_classes;
-}
-
-template <class Real>
-void settle(const VoteStop& stop, const Rows& rows, const Array<const Real, 1>& alone, std::size_t n_classes,
-            const Array<std::int64_t, 1>& label, const Array<std::int64_t, 1>& asked) {
-    const TreeAlone<Real> of = alone_of(rows.forest(), alone);
-    checked_classes(rows.forest(), n_classes);
-    const Answers answers = answers_of(rows, label, asked);
-    Released released;
-    stop.settle(rows, of, n_classes, answers);
-}
-
-template <class Real>
 void count_all(const Rows& rows, const Array<const Real, 1>& alone, const Array<std::int32_t, 2>& counts) {
     const TreeAlone<Real> of = alone_of(rows.forest(), alone);
     counts.expect({rows.n_rows(), checked_classes(rows.forest(), counts.shape(1))}, "counts");
     Released released;
-    const NeverStops never;
-    ByVotes<Real, NeverStops> rule(rows.forest(), of, never, counts.matrix(), {}, rows.most());
-    rows.run(rule);
-}
-
-template <class Real>
-void cast_votes(const Rows& rows, const Array<const Real, 1>& alone, const Array<std::int64_t, 2>& votes) {
-    const TreeAlone<Real> of = alone_of(rows.forest(), alone);
-    votes.expect({rows.n_rows(), rows.forest().n_members()}, "votes");
-    Released released;
-    EveryVote<Real> rule(rows.forest(), of, votes.matrix(), rows.most());
+    ByVotes<Real, false> rule(rows.forest(), of, nullptr, counts.matrix(), {}, rows.most());
     rows.run(rule);
 }
 
@@ -155,53 +191,121 @@ void predict_sums(const Predicting& predicting, const Array<Real, 2>& total, con
     predict_from(predicting, total.matrix(), out.matrix());
 }
 
-class Few {
+// What NumPy gives to write to.
+template <class T>
+T* data_of(const nb::object& array) {
+    Buffer buffer;
+    if (!buffer.hold(array, PyBUF_WRITABLE | PyBUF_C_CONTIGUOUS) || !buffer.is<T>())
+        throw std::runtime_error("NumPy gives another array than it was asked for");
+    return static_cast<T*>(buffer.view().buf);
+}
+
+// Predicts a few rows of plain arrays in one call: labels where there is a rule of stopping, else numbers.
+class FewRows {
 public:
-    Few(ForestPointer forest, const Predicting& of_labels, const Predicting& predicting,
-        const Array<const double, 1>& start, double threshold, bool refuses_infinite, bool refuses_missing)
+    FewRows(ForestPointer forest, const Predicting& predicting, const ConstDoubles& start, double threshold,
+            bool refuses_infinite, bool refuses_missing, std::size_t most_rows, std::size_t n_columns,
+            nb::object finish, nb::object rule)
         : forest_(std::move(forest)),
-          few_{*forest_, of_labels, predicting, threshold, refuses_infinite, refuses_missing},
-          floats_(start.data(), start.data() + start.size()),
-          doubles_(start.data(), start.data() + start.size()) {
+          label_of_{predicting, threshold},
+          refused_{refuses_infinite, refuses_missing},
+          most_rows_(most_rows),
+          n_columns_(n_columns),
+          finish_(std::move(finish)),
+          rule_(std::move(rule)) {
+        const nb::module_ numpy = nb::module_::import_("numpy");
+        array_ = numpy.attr("ndarray");
+        empty_ = numpy.attr("empty");
+        int_ = numpy.attr("dtype")("int64");
+        real_ = numpy.attr("dtype")(forest_->is_single() ? "float32" : "float64");
         start.expect({forest_->n_scores()}, "start");
+        if (forest_->is_single())
+            start_ = std::vector<float>(start.data(), start.data() + start.size());
+        else
+            start_ = copied(start);
+        if (nb::isinstance<ScoreStop>(rule_)) {
+            by_scores_ = nb::cast<const ScoreStop*>(rule_);
+            expect_fit(*forest_, *by_scores_);
+        } else if (!rule_.is_none()) {
+            by_votes_ = nb::cast<const VoteStop*>(rule_);
+            expect_fit(*forest_, *by_votes_, n_columns);
+        } else {
+            expect(n_columns == start.size() || (start.size() == 1 && n_columns == 2),
+                   "there is not one column for each class");
+        }
     }
 
-    bool labels(const ScoreStop& stop, const Array<const double, 2>& X, const Array<std::int64_t, 2>& answer) const {
-        expect_fit(*forest_, stop);
-        expect_columns(X);
-        answer.expect({2, X.shape(0)}, "answer");
-        Released released;
-        if (!few_.takes(X.matrix())) return false;
-        const Answers answers{answer.data(), answer.data() + X.shape(0)};
-        if (forest_->is_single())
-            few_.labels(stop, X.matrix(), floats_, answers);
-        else
-            few_.labels(stop, X.matrix(), doubles_, answers);
-        return true;
-    }
-
-    bool predict(const Array<const double, 2>& X, const Array<double, 2>& out) const {
-        expect_columns(X);
-        const std::size_t n_scores = forest_->n_scores();
-        expect(out.shape(0) == X.shape(0) && (out.shape(1) == n_scores || (n_scores == 1 && out.shape(1) == 2)),
-               "out has another shape than is predicted");
-        Released released;
-        if (!few_.takes(X.matrix())) return false;
-        if (forest_->is_single())
-            few_.predict(X.matrix(), floats_, out.matrix());
-        else
-            few_.predict(X.matrix(), doubles_, out.matrix());
-        return true;
+    // What is predicted, with the trees that rows ask if these are wanted; None if the rows need more checks.
+    // A frame may have held whole numbers that double precision rounds, and some frameworks round in another way.
+    nb::object predict(nb::handle X, bool return_trees, bool of_frame) const {
+        AnyMatrix rows;
+        if (!X.type().is(array_) || !rows.hold(X) || rows.columns() != forest_->n_features() || rows.rows() == 0 ||
+            rows.rows() > most_rows_)
+            return nb::none();
+        const auto from = [&](const auto& start) {
+            return rows.is_single() ? predicted(rows.strided<float>(), start, return_trees, of_frame)
+                                    : predicted(rows.strided<double>(), start, return_trees, of_frame);
+        };
+        return std::visit(from, start_);
     }
 
 private:
     ForestPointer forest_;
-    FewRows few_;
-    std::vector<float> floats_;
-    std::vector<double> doubles_;
+    LabelOfSums label_of_;
+    Refused refused_;
+    std::size_t most_rows_, n_columns_;
+    nb::object finish_, rule_, array_, empty_, int_, real_;
+    const ScoreStop* by_scores_ = nullptr;
+    const VoteStop* by_votes_ = nullptr;
+    std::variant<std::vector<float>, std::vector<double>> start_;
 
-    void expect_columns(const Array<const double, 2>& X) const {
-        expect(X.shape(1) >= forest_->n_features(), "the rows have fewer columns than the forest was trained on");
+    template <class T, class Real>
+    nb::object predicted(const Strided<T>& X, const std::vector<Real>& start, bool return_trees, bool of_frame) const {
+        const bool is_label = by_scores_ != nullptr || by_votes_ != nullptr;
+        const Temporary<std::int64_t> unwanted(return_trees ? 0 : X.rows);
+        nb::object trees = return_trees ? empty_(nb::make_tuple(X.rows), int_) : nb::none();
+        nb::object out = n_columns_ == 1 || is_label ? empty_(nb::make_tuple(X.rows), is_label ? int_ : real_)
+                                                     : empty_(nb::make_tuple(X.rows, n_columns_), real_);
+        std::int64_t* asked = return_trees ? data_of<std::int64_t>(trees) : unwanted.data();
+        bool is_taken = false;
+        if (is_label) {
+            const Answers answers{data_of<std::int64_t>(out), asked};
+            Released released;
+            is_taken = refused_.takes(X, of_frame);
+            if (is_taken) label(X, start, answers);
+        } else {
+            const Matrix<Real> numbers{data_of<Real>(out), X.rows, n_columns_};
+            Released released;
+            std::fill_n(asked, X.rows, static_cast<std::int64_t>(forest_->n_members()));
+            is_taken = refused_.takes(X, of_frame);
+            if (is_taken) number(X, start, numbers);
+        }
+        if (!is_taken) return nb::none();
+        if (!finish_.is_none()) out = finish_(out);
+        return return_trees ? nb::object(nb::make_tuple(out, trees)) : out;
+    }
+
+    template <class T, class Real>
+    void label(const Strided<T>& X, const std::vector<Real>& start, const Answers& answers) const {
+        std::fill_n(answers.label, X.rows, std::int64_t{-1});
+        std::fill_n(answers.asked, X.rows, static_cast<std::int64_t>(forest_->n_members()));
+        const Temporary<std::uint16_t> q(X.rows * forest_->n_columns());
+        forest_->quantise(X, q.data());
+        const Rows rows(forest_, X.rows, q.data());
+        if (by_scores_ != nullptr) {
+            label_few(rows, *by_scores_, label_of_, start, answers);
+            return;
+        }
+        const double scale = static_cast<double>(forest_->n_members()) / label_of_.predicting.divisor;
+        const TreeAlone<Real> alone{static_cast<Real>(scale), start};
+        by_votes_->settle(rows, alone, n_columns_, answers);
+    }
+
+    template <class T, class Real>
+    void number(const Strided<T>& X, const std::vector<Real>& start, const Matrix<Real>& out) const {
+        const Temporary<std::uint16_t> q(X.rows * forest_->n_columns());
+        forest_->quantise(X, q.data());
+        predict_few(Rows(forest_, X.rows, q.data()), label_of_.predicting, start, out);
     }
 };
 
@@ -209,17 +313,13 @@ template <class Real>
 void bind_rows_of(nb::class_<Rows>& rows) {
     rows.def("add_scores", &add_scores<Real>, nb::arg("total"));
     rows.def("count", &count_all<Real>, nb::arg("alone"), nb::arg("counts"));
-    rows.def("cast", &cast_votes<Real>, nb::arg("alone"), nb::arg("votes"));
 }
 
 }  // namespace
 
 void bind_forest(nb::module_& m) {
-    nb::class_<VoteStop>(m, "VoteStop")
-        .def("settle", &settle<float>, nb::arg("rows"), nb::arg("alone"), nb::arg("n_classes"), nb::arg("label"),
-             nb::arg("asked"))
-        .def("settle", &settle<double>, nb::arg("rows"), nb::arg("alone"), nb::arg("n_classes"), nb::arg("label"),
-             nb::arg("asked"));
+    m.def("unpack_nodes", &unpack_nodes, nb::arg("is_leaf"), nb::arg("column"), nb::arg("rank"), nb::arg("missing"),
+          nb::arg("tree_start"), nb::arg("nodes"), nb::arg("leaf"));
     nb::class_<Predicting>(m, "Predicting")
         .def(
             "__init__",
@@ -230,32 +330,23 @@ void bind_forest(nb::module_& m) {
         .def("predict", &predict_sums<float>, nb::arg("total"), nb::arg("out"))
         .def("predict", &predict_sums<double>, nb::arg("total"), nb::arg("out"));
     nb::class_<Rows> rows(m, "Rows");
-    rows.def("__len__", &Rows::n_rows)
-        .def("reach", &reach, nb::arg("index"), nb::arg("leaf"))
-        .def(
-            "take",
-            [](const Rows& self, const Array<const std::int64_t, 1>& index) { return self.taken(index.span()); },
-            nb::arg("index"));
+    rows.def("__len__", &Rows::n_rows).def("reach", &reach, nb::arg("index"), nb::arg("leaf"));
     bind_rows_of<float>(rows);
     bind_rows_of<double>(rows);
     nb::class_<Forest>(m, "Forest")
-        .def(nb::new_(&make_forest), nb::arg("nodes"), nb::arg("value"), nb::arg("vote"), nb::arg("tree_start"),
-             nb::arg("bit_start"), nb::arg("bits"), nb::arg("feature"), nb::arg("cut_start"), nb::arg("cuts"),
-             nb::arg("start"), nb::arg("missing"), nb::arg("base"), nb::arg("n_outputs"), nb::arg("n_features"),
+        .def(nb::new_(&make_forest), nb::arg("nodes"), nb::arg("columns"), nb::arg("n_outputs"), nb::arg("n_features"),
              nb::arg("single_precision"), nb::arg("missing_value"), nb::arg("zero_within"), nb::arg("lowest_category"),
              nb::arg("absent_is_missing"))
-        .def_prop_ro("nodes", &views_of_nodes,
-                     nb::sig("def nodes(self) -> tuple[numpy.typing.NDArray[typing.Any], ...]"))
-        .def_prop_ro("columns", &views_of_columns,
-                     nb::sig("def columns(self) -> tuple[numpy.typing.NDArray[typing.Any], ...]"))
         .def("rows", &quantised, nb::arg("X"))
+        .def("column_rows", &quantised_columns, nb::arg("columns"))
         .def("sparse_rows", &quantised_sparse, nb::arg("data"), nb::arg("index"), nb::arg("start"));
-    nb::class_<Few>(m, "FewRows")
-        .def(nb::init<ForestPointer, const Predicting&, const Predicting&, const ConstDoubles&, double, bool, bool>(),
-             nb::arg("forest"), nb::arg("of_labels"), nb::arg("predicting"), nb::arg("start"), nb::arg("threshold"),
-             nb::arg("refuses_infinite"), nb::arg("refuses_missing"))
-        .def("labels", &Few::labels, nb::arg("stop"), nb::arg("X"), nb::arg("answer"))
-        .def("predict", &Few::predict, nb::arg("X"), nb::arg("out"));
+    nb::class_<FewRows>(m, "FewRows")
+        .def(nb::init<ForestPointer, const Predicting&, const ConstDoubles&, double, bool, bool, std::size_t,
+                      std::size_t, nb::object, nb::object>(),
+             nb::arg("forest"), nb::arg("predicting"), nb::arg("start"), nb::arg("threshold"),
+             nb::arg("refuses_infinite"), nb::arg("refuses_missing"), nb::arg("most_rows"), nb::arg("n_columns"),
+             nb::arg("finish").none(), nb::arg("rule").none())
+        .def("predict", &FewRows::predict, nb::arg("X"), nb::arg("return_trees"), nb::arg("of_frame") = false);
 }
 
 }  // namespace rfsize

@@ -41,14 +41,12 @@ void changes_of_scores(const Rows& rows, std::size_t tree, const ConstIndices& o
                 {scores.matrix(), first, n_scores, as_they_are.data(), changed.data()});
 }
 
-void bind(nb::module_& m) {
+}  // namespace
+
+void bind_permuted(nb::module_& m) {
     m.def("changes_of_scores", &changes_of_scores, nb::arg("rows"), nb::arg("tree"), nb::arg("order"),
           nb::arg("set_of_column"), nb::arg("shift"), nb::arg("is_oob"), nb::arg("scores"), nb::arg("first"),
           nb::arg("as_they_are"), nb::arg("changed"));
 }
-
-const Part PART(bind);
-
-}  // namespace
 
 }  // namespace rfsize

@@ -118,25 +118,6 @@ void bind_leads(nb::module_& m) {
             running_leads(scores.span(), scores.shape(2), cut, lead.matrix(), label.matrix());
         },
         nb::arg("scores"), nb::arg("cut"), nb::arg("lead"), nb::arg("label"));
-    m.def(
-        "count_stops",
-        [](const Array<const double, 2>& evidence, const Array<const bool, 2>& differs,
-           const Array<const std::int64_t, 1>& group, const ConstDoubles& limits, const ConstDoubles& scale,
-           const Array<std::int64_t, 2>& differing, const Array<std::int64_t, 2>& trees) {
-            const std::size_t n_rows = evidence.shape(0), n_trees = evidence.shape(1), n_classes = differing.shape(0);
-            differs.expect({n_rows, n_trees}, "differs");
-            group.expect({n_rows}, "group");
-            expect(scale.size() == n_trees, "scale is of another number of trees");
-            differing.expect({n_classes, limits.size()}, "differing");
-            trees.expect({n_classes, limits.size()}, "trees");
-            for (const std::int64_t each : group.span())
-                expect(static_cast<std::uint64_t>(each) < n_classes, "a row is of a class that is none");
-            Released released;
-            count_stops({evidence.matrix(), differs.matrix(), group.span()}, limits.span(), scale.span(),
-                        differing.matrix(), trees.matrix());
-        },
-        nb::arg("evidence"), nb::arg("differs"), nb::arg("group"), nb::arg("limits"), nb::arg("scale"),
-        nb::arg("differing"), nb::arg("trees"));
 }
 
 void bind_theory(nb::module_& m) {
@@ -169,7 +150,10 @@ void bind_bags(nb::module_& m) {
            const Array<bool, 2>& inbag, std::size_t row, std::size_t tree) {
             increment.expect({multiplier.size()}, "increment");
             level.expect({first.size()}, "level");
-            expect(row + first.size() <= inbag.shape(0) && tree + multiplier.size() <= inbag.shape(1),
+            const auto fits = [](std::size_t start, std::size_t n, std::size_t size) {
+                return n <= size && start <= size - n;
+            };
+            expect(fits(row, first.size(), inbag.shape(0)) && fits(tree, multiplier.size(), inbag.shape(1)),
                    "inbag has no room for the draws");
             Released released;
             draw_lightgbm(first.span(), multiplier.span(), increment.span(), level.span(),

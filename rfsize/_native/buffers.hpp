@@ -45,19 +45,12 @@ constexpr auto dtype_name() {
         return nb::detail::const_name("numpy.uint64");
 }
 
-// A buffer that is held, of whatever type.
+// A buffer that is held, of whatever type. It stays where it is: shape and strides may lie within.
 class Buffer {
 public:
     Buffer() = default;
     Buffer(const Buffer&) = delete;
     Buffer& operator=(const Buffer&) = delete;
-    Buffer(Buffer&& other) noexcept : view_(other.view_), is_held_(std::exchange(other.is_held_, false)) {}
-    Buffer& operator=(Buffer&& other) noexcept {
-        release();
-        view_ = other.view_;
-        is_held_ = std::exchange(other.is_held_, false);
-        return *this;
-    }
     ~Buffer() { release(); }
 
     bool hold(nb::handle from, int flags) {
@@ -102,7 +95,8 @@ class Array {
 public:
     bool hold(nb::handle from) {
         constexpr int flags = PyBUF_C_CONTIGUOUS | (std::is_const_v<T> ? 0 : PyBUF_WRITABLE);
-        return buffer_.hold(from, flags) && buffer_.is<T>() && buffer_.view().ndim == N;
+        return buffer_.hold(from, flags) && buffer_.is<T>() && buffer_.view().ndim == N &&
+               reinterpret_cast<std::uintptr_t>(data()) % alignof(T) == 0;
     }
 
     std::size_t shape(int axis) const { return static_cast<std::size_t>(buffer_.view().shape[axis]); }
@@ -131,7 +125,7 @@ private:
     Buffer buffer_;
 };
 
-// A matrix of numbers of either precision, in any layout.
+// A matrix of numbers of either precision, in any layout, aligned or not.
 class AnyMatrix {
 public:
     bool hold(nb::handle from) {

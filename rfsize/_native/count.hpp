@@ -29,10 +29,13 @@ void count_votes(const Matrix<const Vote>& vote, const Matrix<const bool>& may_v
         const bool* may = may_vote.data + i * n_members;
         if (n_classes == 2 && n_blocks == 1) {
             std::int32_t ones = 0, asked = 0;
+            std::uint64_t all = 0;
             for (std::size_t member = 0; member < n_members; ++member) {
                 ones += may[member] & (of[member] != 0);
                 asked += may[member];
+                all |= static_cast<std::uint64_t>(of[member]);
             }
+            if (all > 1) throw std::out_of_range("a vote is for no class");
             counts[0] += asked - ones;
             counts[1] += ones;
             continue;

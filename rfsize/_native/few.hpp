@@ -1,75 +1,111 @@
-// A few rows in a single call, for those who ask for one at a time.
+// A few rows in a single call, for those who ask for one at a time. It allocates nothing.
 #pragma once
 
 #include "link.hpp"
-#include "predict.hpp"
+#include "rows.hpp"
 #include "stop_averages.hpp"
+#include "stop_votes.hpp"
 
 namespace rfsize {
 
-// Labels and predictions of a few rows of plain numbers.
-struct FewRows {
-    const Forest& forest;
-    Predicting of_labels, predicting;
+// How labels follow from sums of scores: what the framework predicts, and the number above which it is class 1 of two.
+struct LabelOfSums {
+    Predicting predicting;
     double threshold;
-    bool refuses_infinite, refuses_missing;
 
-    // Whether the framework takes the rows: some refuse infinite numbers, and some missing ones.
-    bool takes(const Matrix<const double>& X) const {
-        if (!refuses_infinite && !refuses_missing) return true;
-        for (std::size_t i = 0; i < X.rows * X.columns; ++i) {
-            const auto single = static_cast<float>(X.data[i]);
-            if ((refuses_infinite && std::isinf(single)) || (refuses_missing && std::isnan(single))) return false;
-        }
+    template <class Real>
+    std::int64_t operator()(std::span<Real> sums) const {
+        predicting.predict(sums);
+        if (sums.size() == 1) return sums[0] > static_cast<Real>(threshold);
+        return std::max_element(sums.begin(), sums.end()) - sums.begin();
+    }
+};
+
+// What rows may not hold: some frameworks refuse infinite numbers, and some missing ones.
+struct Refused {
+    bool infinite, missing;
+
+    // Whether there is none of these, nor, in rows of a frame, a whole number that double precision may have rounded.
+    template <class T>
+    bool takes(const Strided<T>& X, bool of_frame) const {
+        if (!infinite && !of_frame) return true;
+        for (std::size_t row = 0; row < X.rows; ++row)
+            for (std::size_t column = 0; column < X.columns; ++column) {
+                const auto value = static_cast<double>(X.at(row, column));
+                const auto single = static_cast<float>(value);
+                if (infinite && (std::isinf(single) || (missing && std::isnan(single)))) return false;
+                if (of_frame && std::abs(value) >= WHOLE && !std::isinf(value)) return false;
+            }
         return true;
     }
 
-    // Index of the label, and trees asked.
-    template <class Real>
-    void labels(const ScoreStop& stop, const Matrix<const double>& X, const std::vector<Real>& start,
-                const Answers& answers) const {
-        std::vector<std::uint16_t> q(X.rows * forest.n_columns());
-        std::vector<Real> total(X.rows * start.size());
-        quantise(X, q);
-        for (std::size_t row = 0; row < X.rows; ++row) {
-            std::copy(start.begin(), start.end(), total.begin() + static_cast<std::ptrdiff_t>(row * start.size()));
-            answers.label[row] = -1;
-            answers.asked[row] = static_cast<std::int64_t>(forest.n_members());
-        }
-        ByScores<Real> rule(forest, stop, {total.data(), X.rows, start.size()}, answers, X.rows);
-        Predictor(forest, q.data(), X.rows, rule).run();
-        for (std::size_t row = 0; row < X.rows; ++row)
-            if (answers.label[row] < 0)
-                answers.label[row] = label_of(std::span(total).subspan(row * start.size(), start.size()));
-    }
-
-    // What is predicted, of rows and classes or of rows and 1.
-    template <class Real>
-    void predict(const Matrix<const double>& X, const std::vector<Real>& start, const Matrix<double>& out) const {
-        std::vector<std::uint16_t> q(X.rows * forest.n_columns());
-        std::vector<Real> total(X.rows * start.size());
-        quantise(X, q);
-        for (std::size_t row = 0; row < X.rows; ++row)
-            std::copy(start.begin(), start.end(), total.begin() + static_cast<std::ptrdiff_t>(row * start.size()));
-        AllScores<Real> rule(forest, {total.data(), X.rows, start.size()}, X.rows);
-        Predictor(forest, q.data(), X.rows, rule).run();
-        predict_from(predicting, Matrix<Real>{total.data(), X.rows, start.size()}, out);
-    }
-
 private:
-    void quantise(const Matrix<const double>& X, std::vector<std::uint16_t>& q) const {
-        for (std::size_t row = 0; row < X.rows; ++row)
-            forest.quantise_row([&](std::size_t feature) { return X[row][feature]; },
-                                q.data() + row * forest.n_columns());
-    }
-
-    // The class that the framework predicts from what it makes of sums of scores.
-    template <class Real>
-    std::int64_t label_of(std::span<Real> score) const {
-        of_labels.predict(score);
-        if (score.size() == 1) return score[0] > static_cast<Real>(threshold);
-        return std::max_element(score.begin(), score.end()) - score.begin();
-    }
+    static constexpr double WHOLE = 9007199254740992.0;  // up to this, double precision holds all whole numbers
 };
+
+// The sums before any tree, for each row.
+template <class Real>
+void fill_with_start(const std::vector<Real>& start, const Matrix<Real>& total) {
+    for (std::size_t row = 0; row < total.rows; ++row) std::copy(start.begin(), start.end(), total[row].begin());
+}
+
+// The labels of rows by averaged scores, and how many trees they ask.
+template <class Real>
+void label_few(const Rows& rows, const ScoreStop& stop, const LabelOfSums& label_of, const std::vector<Real>& start,
+               const Answers& answers) {
+    const Temporary<Real> sums(rows.n_rows() * start.size());
+    const Matrix<Real> total{sums.data(), rows.n_rows(), start.size()};
+    fill_with_start(start, total);
+    ByScores<Real> rule(rows.forest(), stop, total, answers, rows.most());
+    rows.run(rule);
+    for (std::size_t row = 0; row < rows.n_rows(); ++row)
+        if (answers.label[row] < 0) answers.label[row] = label_of(total[row]);
+}
+
+// Add the values of leaves that one row reaches, in so many trees from the first on.
+template <class Real>
+void add_leaves(const Forest& forest, const std::uint32_t* place, std::size_t first, std::size_t n, Real* sums) {
+    const Real* value = forest.values<Real>(LeafPlaces{place});
+    const std::size_t width = forest.nodes().width;
+    if (forest.n_scores() == 1) {
+        Real sum = sums[0];  // in a register, not in memory, for which each addition would wait
+        for (std::size_t j = 0; j < n; ++j) sum += value[place[j]];
+        sums[0] = sum;
+        return;
+    }
+    for (std::size_t j = 0; j < n; ++j)
+        for (std::size_t part = 0; part < width; ++part)
+            sums[(first + j) % forest.n_outputs() + part] += value[place[j] * width + part];
+}
+
+// Add the values of the leaves that rows reach in all trees.
+template <class Real>
+void add_all(const Rows& rows, const Matrix<Real>& total) {
+    const Forest& forest = rows.forest();
+    if (rows.n_rows() > FEW) {
+        AllScores<Real> rule(forest, total, rows.most());
+        rows.run(rule);
+        return;
+    }
+    RowAlone alone(forest, std::min(AT_ONCE, forest.n_trees()));
+    for (std::size_t row = 0; row < rows.n_rows(); ++row) {
+        alone.take(rows.q() + row * forest.n_columns());
+        for (std::size_t first = 0; first < forest.n_trees(); first += AT_ONCE) {
+            const std::size_t n = std::min(AT_ONCE, forest.n_trees() - first);
+            add_leaves(forest, alone.reach(first, n), first, n, total[row].data());
+        }
+    }
+}
+
+// What is predicted of rows, by classes or of the last class alone.
+template <class Real>
+void predict_few(const Rows& rows, const Predicting& predicting, const std::vector<Real>& start,
+                 const Matrix<Real>& out) {
+    const Temporary<Real> sums(rows.n_rows() * start.size());
+    const Matrix<Real> total{sums.data(), rows.n_rows(), start.size()};
+    fill_with_start(start, total);
+    add_all(rows, total);
+    predict_from(predicting, total, out);
+}
 
 }  // namespace rfsize

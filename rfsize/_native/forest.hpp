@@ -1,11 +1,14 @@
-// A forest as one object, which owns its arrays. Everything is checked when it is made, so that no later index goes
-// astray.
+// A forest as one object, on arrays that it keeps alive. Everything is checked when it is made, so that no later index
+// goes astray.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <memory>
+#include <mutex>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -35,33 +38,45 @@ struct Reading {
     }
 };
 
-// The arrays of `Nodes`; values are of either precision, and the other is empty.
-struct Nodes {
-    std::vector<std::uint64_t> nodes;
-    std::vector<float> floats;
-    std::vector<double> doubles;
-    std::size_t width;
-    std::vector<std::uint16_t> vote;
-    std::vector<std::int64_t> tree_start, bit_start;
-    std::vector<std::uint32_t> bits;
+// Scores and votes of leaves; scores are of either precision, and the other is empty.
+template <template <class> class List>
+struct Values {
+    List<float> floats;
+    List<double> doubles;
+    List<std::uint16_t> vote;
 
     template <class Real>
-    const std::vector<Real>& value() const {
+    const Real* value() const {
         if constexpr (sizeof(Real) == sizeof(float))
-            return floats;
+            return floats.data();
         else
-            return doubles;
+            return doubles.data();
     }
+};
+template <class T>
+using View = std::span<const T>;
+template <class T>
+using Owned = std::vector<T>;
+
+// The arrays of `Nodes`.
+struct Nodes : Values<View> {
+    std::size_t width = 0;
+    View<std::uint64_t> nodes;
+    View<std::int64_t> tree_start, bit_start;
+    View<std::uint32_t> bits;
 };
 
 // The arrays of `Columns`.
 struct Columns {
-    std::vector<std::int64_t> feature, cut_start;
-    std::vector<double> cuts;
-    std::vector<std::int64_t> start;
-    std::vector<std::uint8_t> missing;
-    std::vector<std::int64_t> base;
+    View<std::int64_t> feature, cut_start;
+    View<double> cuts;
+    View<std::int64_t> start;
+    View<std::uint8_t> missing;
+    View<std::int64_t> base;
 };
+
+// Rows so few that each goes down many trees together, instead of many rows down one tree.
+inline constexpr std::size_t FEW = 16;
 
 // Where a row is in a tree whose splits all rows of a block pass together: the id of its leaf, counted in its tree.
 struct LeafIds {
@@ -76,17 +91,19 @@ struct LeafPlaces {
 
 class Forest {
 public:
-    Forest(Nodes nodes, Columns columns, std::size_t n_outputs, std::size_t n_features, Reading reading)
-        : nodes_(std::move(nodes)),
-          columns_(std::move(columns)),
+    // owner keeps the arrays, which do not change.
+    Forest(const Nodes& nodes, const Columns& columns, std::size_t n_outputs, std::size_t n_features, Reading reading,
+           std::shared_ptr<const void> owner)
+        : owner_(std::move(owner)),
+          nodes_(nodes),
+          columns_(columns),
           n_outputs_(n_outputs),
           n_features_(n_features),
           reading_(reading) {
         check_sizes();
         check_columns();
-        const std::vector<std::size_t> entry_of_column = entries_of_columns();
-        for (std::size_t tree = 0; tree < n_trees(); ++tree) check_tree(tree, entry_of_column);
-        number_leaves();
+        const std::vector<Tested> tested = tested_by_columns();
+        for (std::size_t tree = 0; tree < n_trees(); ++tree) check_tree(tree, tested);
         shorten_nodes();
         for (std::size_t entry = 0; entry < columns_.feature.size(); ++entry) {
             std::vector<double>& padded = padded_cuts_.emplace_back(cuts(entry).begin(), cuts(entry).end());
@@ -123,22 +140,26 @@ public:
     // ------------------------------------------------------------------------------------------------- leaves
 
     // Whether ranks fit a byte, but for a few that walkers take.
-    bool is_narrow() const { return is_narrow_; }
-    std::span<const Split> splits(std::size_t tree) const { return part(splits_, split_start_, tree); }
+    bool is_narrow() const { return first_splits().is_narrow; }
+    std::span<const Split> splits(std::size_t tree) const {
+        return part(first_splits().splits, first_splits().split_start, tree);
+    }
     // Whether a tree has no splits but these, so that ids are leaves.
-    bool is_passed(std::size_t tree) const { return is_passed_[tree]; }
-    std::span<const std::uint32_t> place_of_id(std::size_t tree) const { return part(place_of_id_, id_start_, tree); }
-    LeafIds leaves(std::size_t tree, const std::uint8_t* at) const { return {at, id_start_[tree]}; }
+    bool is_passed(std::size_t tree) const { return first_splits().is_passed[tree]; }
+    std::span<const std::uint32_t> place_of_id(std::size_t tree) const {
+        return part(first_splits().place_of_id, first_splits().id_start, tree);
+    }
+    LeafIds leaves(std::size_t tree, const std::uint8_t* at) const { return {at, first_splits().id_start[tree]}; }
 
     template <class Real>
     const Real* values(LeafIds leaves) const {
-        return value_of_id_.value<Real>().data() + leaves.first * nodes_.width;
+        return first_splits().of_id.value<Real>() + leaves.first * nodes_.width;
     }
     template <class Real>
     const Real* values(LeafPlaces) const {
-        return nodes_.value<Real>().data();
+        return nodes_.value<Real>();
     }
-    const std::uint16_t* votes(LeafIds leaves) const { return value_of_id_.vote.data() + leaves.first; }
+    const std::uint16_t* votes(LeafIds leaves) const { return first_splits().of_id.vote.data() + leaves.first; }
     const std::uint16_t* votes(LeafPlaces) const { return nodes_.vote.data(); }
 
     // Depth that a tree of as many nodes has at least.
@@ -165,15 +186,18 @@ public:
         fill(value, key, below, entry, out);
     }
 
-    // Fill the columns of one row; read(feature) gives its values.
-    template <class Read>
-    void quantise_row(Read&& read, std::uint16_t* out) const {
-        for (std::size_t entry = 0; entry < columns_.feature.size(); ++entry)
-            quantise_one(read(static_cast<std::size_t>(columns_.feature[entry])), entry, out);
-    }
-
-    template <class T>
-    void quantise(const Strided<T>& X, std::uint16_t* out) const {
+    // Fill the columns of rows.
+    template <class Matrix>
+    void quantise(const Matrix& X, std::uint16_t* out) const {
+        // Where no tree splits, rows have one column, which leaves compare.
+        if (columns_.feature.empty()) std::fill_n(out, X.rows, std::uint16_t{0});
+        if (X.rows <= FEW) {
+            for (std::size_t row = 0; row < X.rows; ++row)
+                for (std::size_t entry = 0; entry < columns_.feature.size(); ++entry)
+                    quantise_one(static_cast<double>(X.at(row, static_cast<std::size_t>(columns_.feature[entry]))),
+                                 entry, out + row * n_columns());
+            return;
+        }
         constexpr std::size_t block = 512;
         std::vector<double> value(block), key(block);
         std::vector<std::uint32_t> rank(block);
@@ -181,7 +205,7 @@ public:
             const std::size_t rows = std::min(block, X.rows - first);
             for (std::size_t entry = 0; entry < columns_.feature.size(); ++entry) {
                 const auto feature = static_cast<std::size_t>(columns_.feature[entry]);
-                for (std::size_t i = 0; i < rows; ++i) value[i] = static_cast<double>(X.at(first + i, feature));
+                X.read(first, rows, feature, value.data());
                 primitives().read(value.data(), rows, reading_.single_precision, reading_.missing,
                                   reading_.zero_within);
                 keys(value.data(), rows, entry, key.data());
@@ -208,6 +232,17 @@ public:
     }
 
 private:
+    // The first splits of each tree, which many rows pass together, and ids of the nodes that they come to.
+    struct FirstSplits {
+        bool is_narrow = true;
+        std::vector<Split> splits;
+        std::vector<std::size_t> split_start{0}, id_start{0};
+        std::vector<std::uint32_t> place_of_id;
+        std::vector<bool> is_passed;
+        Values<Owned> of_id;
+    };
+
+    std::shared_ptr<const void> owner_;
     Nodes nodes_;
     Columns columns_;
     std::size_t n_outputs_, n_features_, n_voted_ = 0;
@@ -215,12 +250,14 @@ private:
     std::vector<std::uint32_t> short_nodes_;
     std::vector<std::uint16_t> absent_;
     std::vector<std::vector<double>> padded_cuts_;  // of each entry, as primitives take them
-    bool is_narrow_ = true;
-    std::vector<Split> splits_;
-    std::vector<std::size_t> split_start_{0}, id_start_{0};
-    std::vector<std::uint32_t> place_of_id_;
-    std::vector<bool> is_passed_;
-    Nodes value_of_id_{};
+    mutable std::once_flag is_split_;
+    mutable FirstSplits first_splits_;
+
+    // Made when many rows come first, since a forest may be loaded for single rows.
+    const FirstSplits& first_splits() const {
+        std::call_once(is_split_, [this] { number_leaves(first_splits_); });
+        return first_splits_;
+    }
 
     template <class T>
     static std::span<const T> part(const std::vector<T>& of, const std::vector<std::size_t>& start, std::size_t which) {
@@ -229,7 +266,7 @@ private:
 
     std::span<const double> cuts(std::size_t entry) const {
         const auto first = static_cast<std::size_t>(columns_.cut_start[entry]);
-        return std::span(columns_.cuts).subspan(first, static_cast<std::size_t>(columns_.cut_start[entry + 1]) - first);
+        return columns_.cuts.subspan(first, static_cast<std::size_t>(columns_.cut_start[entry + 1]) - first);
     }
 
     bool is_category(std::size_t entry) const {
@@ -303,8 +340,7 @@ private:
     }
 
     // Whether parts of something begin at 0 and end where that does, none before the last.
-    static bool are_parts(const std::vector<std::int64_t>& start, std::size_t parts, std::size_t size,
-                          std::int64_t smallest) {
+    static bool are_parts(View<std::int64_t> start, std::size_t parts, std::size_t size, std::int64_t smallest) {
         if (start.size() != parts + 1 || start.front() != 0 || start.back() != static_cast<std::int64_t>(size))
             return false;
         for (std::size_t i = 0; i < parts; ++i)
@@ -359,52 +395,62 @@ private:
         }
     }
 
-    std::vector<std::size_t> entries_of_columns() const {
-        std::vector<std::size_t> found(n_columns(), 0);
+    // What a split may compare in a column: ranks below a number of a number, or sets of so many categories.
+    struct Tested {
+        std::uint32_t ranks, categories;
+    };
+
+    std::vector<Tested> tested_by_columns() const {
+        std::vector<Tested> found;
         for (std::size_t entry = 0; entry < columns_.feature.size(); ++entry)
-            std::fill(found.begin() + columns_.start[entry], found.begin() + columns_.start[entry + 1], entry);
+            for (std::int64_t column = columns_.start[entry]; column < columns_.start[entry + 1]; ++column) {
+                const std::size_t n_cuts = cuts(entry).size(),
+                                  above = n_cuts - static_cast<std::size_t>(columns_.base[found.size()]);
+                const auto ranks = static_cast<std::uint32_t>(std::min<std::size_t>(above, RANK_MASK));
+                found.push_back(is_category(entry) ? Tested{0, static_cast<std::uint32_t>(n_cuts + 2)}
+                                                   : Tested{ranks, 0});
+            }
+        found.push_back({0, 0});  // where there is no such column
         return found;
     }
 
-    void check_tree(std::size_t tree, const std::vector<std::size_t>& entry_of_column) const {
+    // Without branches but for categories: nobody foresees where leaves are.
+    void check_tree(std::size_t tree, const std::vector<Tested>& tested) const {
         const auto first = static_cast<std::uint64_t>(nodes_.tree_start[tree]),
                    last = static_cast<std::uint64_t>(nodes_.tree_start[tree + 1]);
+        const std::uint64_t* nodes = nodes_.nodes.data();
+        const std::size_t n_columns = tested.size() - 1;
         std::uint64_t splits = 0;
+        bool is_damaged = false;
         for (std::uint64_t place = first; place < last; ++place) {
-            const std::uint64_t node = nodes_.nodes[place], left = node >> LEFT_SHIFT,
-                                column = (node >> COLUMN_SHIFT) & COLUMN_MASK;
-            if ((node & RANK_MASK) == RANK_MASK) {
-                expect(node == (place << LEFT_SHIFT | RANK_MASK), "a leaf of a tree leads on");
-                continue;
-            }
+            const std::uint64_t node = nodes[place], left = node >> LEFT_SHIFT, rank = node & RANK_MASK;
+            const bool is_split = rank != RANK_MASK;
+            const Tested& of_column = tested[std::min<std::size_t>((node >> COLUMN_SHIFT) & COLUMN_MASK, n_columns)];
             // Breadth first: the children of the k-th split of a tree are its nodes 2k + 1 and 2k + 2.
-            expect(left == first + 2 * splits + 1 && left > place && left + 1 < last,
-                   "a split of a tree has other children than its own");
-            ++splits;
-            expect(column < columns_.missing.size(), "a split tests a column that rows do not have");
-            const std::size_t entry = entry_of_column[column];
-            expect(((node & CATEGORICAL) != 0) == is_category(entry),
-                   "a split tests a category of a number, or a number of a category");
-            if (is_category(entry))
-                check_set(place, cuts(entry).size() + 2);
-            else
-                expect((node & RANK_MASK) + static_cast<std::uint64_t>(columns_.base[column]) < cuts(entry).size(),
-                       "a split has no threshold");
+            const bool has_children = (left == first + 2 * splits + 1) & (left > place) & (left + 1 < last);
+            const bool is_category = (node & CATEGORICAL) != 0;
+            const bool is_test = is_category ? of_column.categories > 0 : rank < of_column.ranks;
+            const bool is_leaf = node == (place << LEFT_SHIFT | RANK_MASK);
+            is_damaged |= is_split ? !(has_children & is_test) : !is_leaf;
+            splits += is_split;
+            if (is_split & is_category & is_test) check_set(place, of_column.categories);
         }
-        expect(2 * splits + 1 == last - first, "a tree has not one leaf more than splits");
+        expect(!is_damaged && 2 * splits + 1 == last - first,
+               "a tree has a split without children, thresholds or a column of its own, or a leaf that leads on");
     }
 
     void check_set(std::uint64_t place, std::size_t categories) const {
         expect(!nodes_.bits.empty(), "a split has no set of categories");
         const std::int64_t start = nodes_.bit_start[place];
-        expect(start >= 0 && static_cast<std::uint64_t>(start) + (categories - 1) / 32 < nodes_.bits.size(),
+        expect(start >= 0 && static_cast<std::uint64_t>(start) < nodes_.bits.size() &&
+                   (categories - 1) / 32 < nodes_.bits.size() - static_cast<std::uint64_t>(start),
                "a split has a set of categories that is too small");
     }
 
     // Give ids to the nodes that rows come to which pass the first splits of each tree.
-    void number_leaves() {
+    void number_leaves(FirstSplits& to) const {
         constexpr std::size_t most_splits = 255;
-        is_narrow_ = ranks_fit_a_byte();
+        to.is_narrow = ranks_fit_a_byte();
         std::vector<std::int32_t> id;
         for (std::size_t tree = 0; tree < n_trees(); ++tree) {
             const auto first = static_cast<std::size_t>(nodes_.tree_start[tree]),
@@ -420,22 +466,22 @@ private:
                 place_of_id[static_cast<std::size_t>(own)] = static_cast<std::uint32_t>(place);
                 const std::uint64_t node = nodes_.nodes[place], rank = node & RANK_MASK;
                 if (rank == RANK_MASK) continue;
-                if (n_splits == most_splits || (node & CATEGORICAL) || rank >= (is_narrow_ ? 0xFFu : 0xFFFFu)) {
+                if (n_splits == most_splits || (node & CATEGORICAL) || rank >= (to.is_narrow ? 0xFFu : 0xFFFFu)) {
                     is_passed = false;
                     continue;
                 }
                 const auto left = static_cast<std::size_t>(node >> LEFT_SHIFT) - first;
                 ++n_splits;
-                splits_.push_back({static_cast<std::uint32_t>((node >> COLUMN_SHIFT) & COLUMN_MASK),
-                                   static_cast<std::uint16_t>(rank), static_cast<std::uint8_t>(own),
-                                   static_cast<std::uint8_t>(n_splits)});
+                to.splits.push_back({static_cast<std::uint32_t>((node >> COLUMN_SHIFT) & COLUMN_MASK),
+                                     static_cast<std::uint16_t>(rank), static_cast<std::uint8_t>(own),
+                                     static_cast<std::uint8_t>(n_splits)});
                 id[left] = own;
                 id[left + 1] = static_cast<std::int32_t>(n_splits);
                 place_of_id.push_back(0);
             }
-            split_start_.push_back(splits_.size());
-            is_passed_.push_back(is_passed);
-            add_ids(place_of_id);
+            to.split_start.push_back(to.splits.size());
+            to.is_passed.push_back(is_passed);
+            add_ids(place_of_id, to);
         }
     }
 
@@ -443,29 +489,31 @@ private:
     void shorten_nodes() {
         if (n_columns() > SHORT_ROW || has_categories()) return;
         std::vector<std::uint32_t> found(n_nodes());
+        bool fits = true;
         for (std::size_t place = 0; place < n_nodes(); ++place) {
             const std::uint64_t node = nodes_.nodes[place], rank = node & RANK_MASK;
             const std::uint64_t way = (node >> LEFT_SHIFT) - place, column = (node >> COLUMN_SHIFT) & COLUMN_MASK;
-            if (rank == RANK_MASK) continue;
-            if (rank >= SHORT_RANK_MASK || way > 0xFFFF) return;
-            found[place] = static_cast<std::uint32_t>(way << SHORT_LEFT_SHIFT | column << SHORT_COLUMN_SHIFT |
-                                                      (SHORT_RANK_MASK - rank));
+            const bool is_split = rank != RANK_MASK;
+            fits &= !is_split | ((rank < SHORT_RANK_MASK) & (way <= 0xFFFF));
+            const auto word = static_cast<std::uint32_t>(way << SHORT_LEFT_SHIFT | column << SHORT_COLUMN_SHIFT |
+                                                         (SHORT_RANK_MASK - rank));
+            found[place] = is_split ? word : 0;
         }
-        short_nodes_ = std::move(found);
+        if (fits) short_nodes_ = std::move(found);
     }
 
-    void add_ids(const std::vector<std::uint32_t>& places) {
-        for (const std::uint32_t place : places) {
-            place_of_id_.push_back(place);
-            for (std::size_t part = 0; part < nodes_.width; ++part) {
+    void add_ids(const std::vector<std::uint32_t>& places, FirstSplits& to) const {
+        to.place_of_id.insert(to.place_of_id.end(), places.begin(), places.end());
+        to.id_start.push_back(to.place_of_id.size());
+        for (const std::size_t place : places) {
+            for (std::size_t at = place * nodes_.width; at < (place + 1) * nodes_.width; ++at) {
                 if (is_single())
-                    value_of_id_.floats.push_back(nodes_.floats[place * nodes_.width + part]);
+                    to.of_id.floats.push_back(nodes_.floats[at]);
                 else
-                    value_of_id_.doubles.push_back(nodes_.doubles[place * nodes_.width + part]);
+                    to.of_id.doubles.push_back(nodes_.doubles[at]);
             }
-            if (!nodes_.vote.empty()) value_of_id_.vote.push_back(nodes_.vote[place]);
+            if (!nodes_.vote.empty()) to.of_id.vote.push_back(nodes_.vote[place]);
         }
-        id_start_.push_back(place_of_id_.size());
     }
 
     // Whether hardly any rank exceeds a byte, going by the first nodes.

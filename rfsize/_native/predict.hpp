@@ -16,7 +16,7 @@ class Predictor {
 public:
     Predictor(const Forest& forest, const std::uint16_t* q, std::size_t n_rows, Rule& rule)
         : forest_(forest), q_(q), rule_(rule), going_(n_rows) {
-        std::iota(going_.begin(), going_.end(), std::uint32_t{0});
+        std::iota(going_.begin(), going_.begin() + n_rows, std::uint32_t{0});
     }
 
     // Ask trees until each row is settled, or has asked all of them.
@@ -29,9 +29,9 @@ public:
             last = std::min(last, forest_.n_members());
             std::size_t kept = 0;
             for (std::size_t first = 0; first < n; first += TOGETHER) {
-                const auto some = std::span(going_).subspan(first, std::min(TOGETHER, n - first));
+                const auto some = going_.span().subspan(first, std::min(TOGETHER, n - first));
                 const std::size_t open = ask_together(some, member, last);
-                std::copy_n(some.begin(), open, going_.begin() + static_cast<std::ptrdiff_t>(kept));
+                std::copy_n(some.begin(), open, going_.begin() + kept);
                 kept += open;
             }
             n = kept;
@@ -39,28 +39,25 @@ public:
             last *= STAGES_GROW;
         }
         if (member == forest_.n_members()) return;
-        RowAlone alone(forest_, std::min(together_ * forest_.n_outputs(), forest_.n_trees()));
-        for (std::size_t j = 0; j < n; ++j) ask_alone(std::span(going_).subspan(j, 1), member, alone);
+        RowAlone alone(forest_, std::min(std::max(MOST_AHEAD, forest_.n_outputs()), forest_.n_trees()));
+        for (std::size_t j = 0; j < n; ++j) ask_alone(going_.span().subspan(j, 1), member, alone);
     }
 
 private:
-    // Rows so few that each goes down as many trees together instead.
-    static constexpr std::size_t FEW = 16;
-
     const Forest& forest_;
     const std::uint16_t* q_;
     Rule& rule_;
+    Temporary<std::uint32_t> going_;
     std::optional<RowsTogether> group_;
-    std::vector<std::uint32_t> going_;
     // Members that a row asks at once; where it may stop, those beyond its stop are asked in vain.
-    std::size_t together_ = std::max<std::size_t>(1, (Rule::stops ? 16 : AT_ONCE) / forest_.n_outputs());
+    static constexpr std::size_t FEWEST_AHEAD = Rule::stops ? 16 : AT_ONCE, MOST_AHEAD = Rule::stops ? 64 : AT_ONCE;
 
     // Ask some members about these rows, and count those still open, which then stand in front.
     std::size_t ask_together(std::span<std::uint32_t> some, std::size_t member, std::size_t last) {
         RowsTogether& group = *group_;  // NOLINT(bugprone-unchecked-optional-access): made where rows are many
         group.take(some);
         rule_.enter(some);
-        std::vector<std::uint32_t> kept(some.size());
+        const Temporary<std::uint32_t> kept(some.size());
         std::size_t n = some.size(), open = n;
         while (member < last && open > 0) {
             for (std::size_t output = 0; output < forest_.n_outputs(); ++output)
@@ -72,8 +69,8 @@ private:
             if (open > 0 && static_cast<double>(open) <= SHARE_OPEN * static_cast<double>(n)) {
                 rule_.leave(n);
                 kept_open(some.first(n), kept);
-                rule_.keep(std::span(kept).first(open));
-                group.keep(std::span(kept).first(open));
+                rule_.keep(kept.span().first(open));
+                group.keep(kept.span().first(open));
                 n = open;
             }
         }
@@ -82,7 +79,7 @@ private:
     }
 
     // Move the rows that are open to the front, where they were goes to kept; and count them.
-    std::size_t kept_open(std::span<std::uint32_t> some, std::vector<std::uint32_t>& kept) const {
+    std::size_t kept_open(std::span<std::uint32_t> some, const Temporary<std::uint32_t>& kept) const {
         std::size_t n = 0;
         for (std::size_t j = 0; j < some.size(); ++j)
             if (!rule_.is_settled(j)) {
@@ -98,7 +95,8 @@ private:
         alone.take(q_ + row[0] * forest_.n_columns());
         rule_.enter(row);
         while (member < n_members) {
-            const std::size_t ahead = std::min(together_, n_members - member);
+            const std::size_t wanted = std::clamp(member / 2, FEWEST_AHEAD, MOST_AHEAD) / n_outputs;
+            const std::size_t ahead = std::min(std::max<std::size_t>(1, wanted), n_members - member);
             const std::uint32_t* place = alone.reach(member * n_outputs, ahead * n_outputs);
             for (std::size_t j = 0; j < ahead; ++j) {
                 for (std::size_t output = 0; output < n_outputs; ++output)

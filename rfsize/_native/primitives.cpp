@@ -69,31 +69,31 @@ void read(double* value, std::size_t n, bool single_precision, double missing, d
 }
 
 void gather_bytes(const std::uint16_t* q, std::size_t n_columns, const std::uint32_t* row, std::size_t n,
-                  std::int8_t* out) {
+                  std::int8_t* out, std::size_t stride) {
     for (std::size_t j = 0; j < n; ++j) {
         const std::uint16_t* from = q + row[j] * n_columns;
         for (std::size_t column = 0; column < n_columns; ++column) {
             const std::uint16_t value = from[column] > 0xFF ? 0xFF : from[column];
-            out[column * TOGETHER + j] = static_cast<std::int8_t>(value - BYTE_BIAS);
+            out[column * stride + j] = static_cast<std::int8_t>(value - BYTE_BIAS);
         }
     }
 }
 
 void gather_words(const std::uint16_t* q, std::size_t n_columns, const std::uint32_t* row, std::size_t n,
-                  std::int16_t* out) {
+                  std::int16_t* out, std::size_t stride) {
     for (std::size_t j = 0; j < n; ++j) {
         const std::uint16_t* from = q + row[j] * n_columns;
         for (std::size_t column = 0; column < n_columns; ++column)
-            out[column * TOGETHER + j] = static_cast<std::int16_t>(from[column] - WORD_BIAS);
+            out[column * stride + j] = static_cast<std::int16_t>(from[column] - WORD_BIAS);
     }
 }
 
 // The ids of N vectors of rows stay in registers through all splits of a tree.
 template <class Vector, class Number, int BIAS, int N>
-void pass_vectors(const Split* splits, std::size_t n_splits, const Number* columns, Number* at) {
+void pass_vectors(const Split* splits, std::size_t n_splits, const Number* columns, std::size_t stride, Number* at) {
     Vector here[N] = {};
     for (std::size_t s = 0; s < n_splits; ++s) {
-        const auto* column = reinterpret_cast<const Vector*>(columns + splits[s].column * TOGETHER);
+        const auto* column = reinterpret_cast<const Vector*>(columns + splits[s].column * stride);
         const Vector rank = Vector{} + static_cast<Number>(splits[s].rank - BIAS);
         const Vector id = Vector{} + static_cast<Number>(splits[s].id);
         Vector right = Vector{} + static_cast<Number>(splits[s].right);
@@ -111,25 +111,26 @@ void pass_vectors(const Split* splits, std::size_t n_splits, const Number* colum
 }
 
 template <class Vector, class Number, int BIAS>
-void pass(const Split* splits, std::size_t n_splits, const Number* columns, std::size_t n, Number* at) {
+void pass(const Split* splits, std::size_t n_splits, const Number* columns, std::size_t stride, std::size_t n,
+          Number* at) {
     constexpr std::size_t lanes = VECTOR / sizeof(Number);
     std::size_t first = 0;
     for (; first + 6 * lanes < n; first += 8 * lanes)
-        pass_vectors<Vector, Number, BIAS, 8>(splits, n_splits, columns + first, at + first);
+        pass_vectors<Vector, Number, BIAS, 8>(splits, n_splits, columns + first, stride, at + first);
     for (; first + 2 * lanes < n; first += 4 * lanes)
-        pass_vectors<Vector, Number, BIAS, 4>(splits, n_splits, columns + first, at + first);
+        pass_vectors<Vector, Number, BIAS, 4>(splits, n_splits, columns + first, stride, at + first);
     for (; first < n; first += 2 * lanes)
-        pass_vectors<Vector, Number, BIAS, 2>(splits, n_splits, columns + first, at + first);
+        pass_vectors<Vector, Number, BIAS, 2>(splits, n_splits, columns + first, stride, at + first);
 }
 
-void pass_bytes(const Split* splits, std::size_t n_splits, const std::int8_t* columns, std::size_t n,
-                std::uint8_t* at) {
-    pass<Bytes, std::int8_t, BYTE_BIAS>(splits, n_splits, columns, n, reinterpret_cast<std::int8_t*>(at));
+void pass_bytes(const Split* splits, std::size_t n_splits, const std::int8_t* columns, std::size_t stride,
+                std::size_t n, std::uint8_t* at) {
+    pass<Bytes, std::int8_t, BYTE_BIAS>(splits, n_splits, columns, stride, n, reinterpret_cast<std::int8_t*>(at));
 }
 
-void pass_words(const Split* splits, std::size_t n_splits, const std::int16_t* columns, std::size_t n,
-                std::uint16_t* at) {
-    pass<Words, std::int16_t, WORD_BIAS>(splits, n_splits, columns, n, reinterpret_cast<std::int16_t*>(at));
+void pass_words(const Split* splits, std::size_t n_splits, const std::int16_t* columns, std::size_t stride,
+                std::size_t n, std::uint16_t* at) {
+    pass<Words, std::int16_t, WORD_BIAS>(splits, n_splits, columns, stride, n, reinterpret_cast<std::int16_t*>(at));
 }
 
 // Where walkers get to from a node in one step; from a leaf, to the leaf itself.
@@ -198,9 +199,119 @@ void descend(const NodesView& trees, const std::uint16_t* q, std::size_t n_colum
         go_down(Down<false>{trees, q, n_columns, row}, place, open, n, steps);
 }
 
-void descend_alone(const std::uint32_t* short_nodes, const std::uint8_t* short_row, std::uint32_t* place,
-                   std::uint32_t* open, std::size_t n, std::size_t steps) {
+#if defined(__AVX512BW__)
+// Sixteen walkers down trees of short nodes. Up to 64 of the row's bytes are held in registers, as words.
+template <bool IN_REGISTERS>
+struct SixteenDown {
+    const std::uint32_t* nodes;
+    const std::uint8_t* row;
+    __m512i low, high;
+
+    SixteenDown(const std::uint32_t* short_nodes, const std::uint8_t* short_row) : nodes(short_nodes), row(short_row) {
+        const auto* bytes = reinterpret_cast<const __m256i*>(row);
+        low = _mm512_cvtepu8_epi16(_mm256_loadu_si256(bytes));
+        high = _mm512_cvtepu8_epi16(_mm256_loadu_si256(bytes + 1));
+    }
+
+    __m512i step(__m512i place) const {
+        const __m512i byte = _mm512_set1_epi32(0xFF);
+        const __m512i node = _mm512_i32gather_epi32(place, nodes, 4);
+        const __m512i column = _mm512_and_si512(_mm512_srli_epi32(node, SHORT_COLUMN_SHIFT), byte);
+        const __m512i value =
+            IN_REGISTERS ? _mm512_permutex2var_epi16(low, column, high) : _mm512_i32gather_epi32(column, row, 1);
+        const __mmask16 right = _mm512_cmplt_epu32_mask(_mm512_and_si512(value, byte), _mm512_and_si512(node, byte));
+        const __m512i next = _mm512_add_epi32(place, _mm512_srli_epi32(node, SHORT_LEFT_SHIFT));
+        return _mm512_mask_add_epi32(next, right, next, _mm512_set1_epi32(1));
+    }
+    // Those that have not reached a leaf.
+    __mmask16 open(__m512i place) const {
+        return _mm512_cmpge_epu32_mask(_mm512_i32gather_epi32(place, nodes, 4),
+                                       _mm512_set1_epi32(1 << SHORT_LEFT_SHIFT));
+    }
+};
+
+// Several times sixteen walkers, which go on together, so that none waits for the memory of another.
+template <int GROUPS, bool IN_REGISTERS>
+struct Groups {
+    const SixteenDown<IN_REGISTERS>& down;
+    __m512i here[GROUPS], walker[GROUPS];
+    __mmask16 there[GROUPS];
+
+    // Lanes that stand for walkers, of so many that are left.
+    static __mmask16 lanes(std::size_t left, int g) {
+        const std::size_t before = 16 * static_cast<std::size_t>(g);
+        return left >= before + 16 ? 0xFFFF : left <= before ? 0 : static_cast<__mmask16>((1u << (left - before)) - 1);
+    }
+
+    // Take the walkers from the first on, which stand where place says.
+    Groups(const SixteenDown<IN_REGISTERS>& sixteen, const std::uint32_t* place, std::size_t first, std::size_t left)
+        : down(sixteen) {
+        const __m512i lane = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+        for (int g = 0; g < GROUPS; ++g) {
+            const auto at = static_cast<int>(first) + 16 * g;
+            there[g] = lanes(left, g);
+            walker[g] = _mm512_add_epi32(lane, _mm512_set1_epi32(at));
+            here[g] = _mm512_maskz_loadu_epi32(there[g], place + at);
+        }
+    }
+    // Take the walkers that are named.
+    Groups(const SixteenDown<IN_REGISTERS>& sixteen, const std::uint32_t* place, const std::uint32_t* named,
+           std::size_t left)
+        : down(sixteen) {
+        for (int g = 0; g < GROUPS; ++g) {
+            there[g] = lanes(left, g);
+            walker[g] = _mm512_maskz_loadu_epi32(there[g], named + 16 * static_cast<std::size_t>(g));
+            here[g] = _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), there[g], walker[g], place, 4);
+        }
+    }
+    // Go some steps, and write down where walkers are, and which of them are to go on; returns how many.
+    std::size_t go(std::size_t steps, std::uint32_t* place, std::uint32_t* open) {
+        for (std::size_t step = 0; step < steps; ++step)
+            for (int g = 0; g < GROUPS; ++g) here[g] = down.step(here[g]);
+        std::size_t still = 0;
+        for (int g = 0; g < GROUPS; ++g) {
+            _mm512_mask_i32scatter_epi32(place, there[g], walker[g], here[g], 4);
+            const auto on = static_cast<__mmask16>(down.open(here[g]) & there[g]);
+            _mm512_storeu_epi32(open + still, _mm512_maskz_compress_epi32(on, walker[g]));
+            still += static_cast<std::size_t>(__builtin_popcount(on));
+        }
+        return still;
+    }
+};
+
+// from: the first of the walkers, or their names. Those that go on are written over names that are read.
+template <bool IN_REGISTERS, class From>
+std::size_t go_by_groups(const SixteenDown<IN_REGISTERS>& down, From from, std::size_t n, std::size_t steps,
+                         std::uint32_t* place, std::uint32_t* open) {
+    std::size_t still = 0, done = 0;
+    for (; done < n && n - done > 32; done += 64)
+        still += Groups<4, IN_REGISTERS>(down, place, from + done, n - done).go(steps, place, open + still);
+    if (done < n && n - done > 16)
+        still += Groups<2, IN_REGISTERS>(down, place, from + done, n - done).go(steps, place, open + still);
+    else if (done < n)
+        still += Groups<1, IN_REGISTERS>(down, place, from + done, n - done).go(steps, place, open + still);
+    return still;
+}
+
+template <bool IN_REGISTERS>
+void descend_by_sixteen(const SixteenDown<IN_REGISTERS>& down, std::uint32_t* place, std::uint32_t* open, std::size_t n,
+                        std::size_t steps) {
+    std::size_t still = go_by_groups(down, std::size_t{0}, n, steps, place, open);
+    while (still > 0) still = go_by_groups(down, static_cast<const std::uint32_t*>(open), still, 2, place, open);
+}
+#endif
+
+void descend_alone(const std::uint32_t* short_nodes, const std::uint8_t* short_row, std::size_t n_columns,
+                   std::uint32_t* place, std::uint32_t* open, std::size_t n, std::size_t steps) {
+#if defined(__AVX512BW__)
+    if (n_columns <= 64)
+        descend_by_sixteen(SixteenDown<true>(short_nodes, short_row), place, open, n, steps);
+    else
+        descend_by_sixteen(SixteenDown<false>(short_nodes, short_row), place, open, n, steps);
+#else
+    static_cast<void>(n_columns);
     go_down(DownShort{short_nodes, short_row}, place, open, n, steps);
+#endif
 }
 
 }  // namespace

@@ -21,8 +21,12 @@ struct Split {
 // what all processors have.
 inline constexpr int BYTE_BIAS = 0x80, WORD_BIAS = 0x8000;
 
-// Rows between two columns of a block, and what blocks are aligned to, in bytes.
-inline constexpr std::size_t TOGETHER = 2048, ALIGNMENT = 64;
+// The most rows that go down trees together, and of what the rows of a column are a multiple, so that loops of vectors
+// may end behind the last one.
+inline constexpr std::size_t TOGETHER = 2048, PADDED_TO = 128;
+
+// See descend_alone.
+inline constexpr std::size_t OPEN_BEYOND = 16;
 
 // Cuts that are compared with a value together.
 inline constexpr std::size_t CUTS_AT_ONCE = 16;
@@ -40,23 +44,23 @@ struct Primitives {
     void (*read)(double* value, std::size_t n, bool single_precision, double missing, double zero_within);
     // How many of the ascending cuts are below each key; behind the cuts come CUTS_AT_ONCE infinite ones.
     void (*rank)(const double* key, std::size_t n, const double* cuts, std::size_t n_cuts, std::uint32_t* rank);
-    // Lay out by columns the rows of a matrix that are named.
+    // Lay out by columns the rows of a matrix that are named; a column begins so many rows (stride) after another.
     void (*gather_bytes)(const std::uint16_t* q, std::size_t n_columns, const std::uint32_t* row, std::size_t n,
-                         std::int8_t* out);
+                         std::int8_t* out, std::size_t stride);
     void (*gather_words)(const std::uint16_t* q, std::size_t n_columns, const std::uint32_t* row, std::size_t n,
-                         std::int16_t* out);
-    // Take n rows past splits; at holds the id of each afterwards. Columns and at are aligned, and padded to a
-    // multiple.
-    void (*pass_bytes)(const Split* splits, std::size_t n_splits, const std::int8_t* columns, std::size_t n,
-                       std::uint8_t* at);
-    void (*pass_words)(const Split* splits, std::size_t n_splits, const std::int16_t* columns, std::size_t n,
-                       std::uint16_t* at);
+                         std::int16_t* out, std::size_t stride);
+    // Take n rows past splits; at holds the id of each afterwards. Columns and at are aligned, and padded.
+    void (*pass_bytes)(const Split* splits, std::size_t n_splits, const std::int8_t* columns, std::size_t stride,
+                       std::size_t n, std::uint8_t* at);
+    void (*pass_words)(const Split* splits, std::size_t n_splits, const std::int16_t* columns, std::size_t stride,
+                       std::size_t n, std::uint16_t* at);
     // Take n walkers some steps down, and then those on that have not reached a leaf.
     void (*descend)(const NodesView& trees, const std::uint16_t* q, std::size_t n_columns, const std::uint32_t* row,
                     std::uint32_t* place, std::uint32_t* open, std::size_t n, std::size_t steps);
-    // The same of one row down several trees of short nodes; short_row is its bytes.
-    void (*descend_alone)(const std::uint32_t* short_nodes, const std::uint8_t* short_row, std::uint32_t* place,
-                          std::uint32_t* open, std::size_t n, std::size_t steps);
+    // The same of one row down several trees of short nodes; short_row is its bytes, and four more. Walkers are written
+    // to open sixteen at a time, so that it has room for OPEN_BEYOND more than n.
+    void (*descend_alone)(const std::uint32_t* short_nodes, const std::uint8_t* short_row, std::size_t n_columns,
+                          std::uint32_t* place, std::uint32_t* open, std::size_t n, std::size_t steps);
 };
 
 // Those of this processor, or of the level that the environment names.

@@ -1,6 +1,8 @@
 // Rows as the trees of one forest compare them.
 #pragma once
 
+#include <memory>
+
 #include "predict.hpp"
 
 namespace rfsize {
@@ -12,23 +14,16 @@ public:
     Rows(ForestPointer forest, std::size_t n_rows)
         : forest_(std::move(forest)),
           n_rows_(n_rows),
-          q_(std::make_unique_for_overwrite<std::uint16_t[]>(n_rows * forest_->n_columns())) {}
+          own_(std::make_unique_for_overwrite<std::uint16_t[]>(n_rows * forest_->n_columns())),
+          q_(own_.get()) {}
+    // Rows whose columns somebody else keeps.
+    Rows(ForestPointer forest, std::size_t n_rows, std::uint16_t* q)
+        : forest_(std::move(forest)), n_rows_(n_rows), q_(q) {}
 
     const Forest& forest() const { return *forest_; }
     std::size_t n_rows() const { return n_rows_; }
-    const std::uint16_t* q() const { return q_.get(); }
-    std::uint16_t* q() { return q_.get(); }
-
-    Rows taken(std::span<const std::int64_t> index) const {
-        Rows found(forest_, index.size());
-        const std::size_t width = forest_->n_columns();
-        for (std::size_t i = 0; i < index.size(); ++i) {
-            if (static_cast<std::uint64_t>(index[i]) >= n_rows_)
-                throw std::invalid_argument("a row is taken that is not there");
-            std::copy_n(q() + static_cast<std::size_t>(index[i]) * width, width, found.q() + i * width);
-        }
-        return found;
-    }
+    const std::uint16_t* q() const { return q_; }
+    std::uint16_t* q() { return q_; }
 
     // Rows that a rule holds at once.
     std::size_t most() const { return std::max<std::size_t>(1, std::min(n_rows_, TOGETHER)); }
@@ -41,7 +36,8 @@ public:
 private:
     ForestPointer forest_;
     std::size_t n_rows_;
-    std::unique_ptr<std::uint16_t[]> q_;
+    std::unique_ptr<std::uint16_t[]> own_;
+    std::uint16_t* q_;
 };
 
 }  // namespace rfsize

@@ -1,5 +1,5 @@
-// What rules of stopping have in common. Whether a row may stop is decided in the rule's own file, stop_*.cpp. A rule
-// is a class that one loop (predict.hpp) asks, or a VoteRule (stop_votes.hpp), of which such a class is made:
+// What rules of stopping have in common. Whether a row may stop is decided in the rule's own file, stop_*.hpp. A rule
+// is a class that one loop (predict.hpp) asks:
 //
 //     enter(rows), leave(n)       take the state of some rows from where the caller keeps it, and put it back
 //     add(member, output, ...)    add what the leaves of one tree say of the n rows
@@ -40,8 +40,8 @@ public:
     bool is_settled(std::size_t j) const { return settled_[j] != 0; }
 
 protected:
-    std::vector<std::uint32_t> rows_;
-    std::vector<std::uint8_t> settled_;
+    Temporary<std::uint32_t> rows_;
+    Temporary<std::uint8_t> settled_;
 
     void answer(std::size_t j, std::int64_t label, std::size_t asked, const Answers& answers) {
         settled_[j] = 1;
@@ -64,7 +64,7 @@ public:
             for (std::size_t j = 0; j < rows.size(); ++j)
                 (*this)[column][j] = from.data[rows[j] * from.columns + column];
     }
-    void leave(const Matrix<T>& to, const std::vector<std::uint32_t>& rows, std::size_t n) {
+    void leave(const Matrix<T>& to, const Temporary<std::uint32_t>& rows, std::size_t n) {
         for (std::size_t column = 0; column < columns_; ++column)
             for (std::size_t j = 0; j < n; ++j) to.data[rows[j] * to.columns + column] = (*this)[column][j];
     }
@@ -75,7 +75,7 @@ public:
 
 private:
     std::size_t columns_, most_;
-    std::vector<T> data_;
+    Temporary<T> data_;
 };
 
 // Add the values of the leaves that rows reach to their sums.

@@ -5,7 +5,7 @@
 
 namespace rfsize {
 
-// See `ScoreStop` in rfsize/stopping/rules/on_sums.py.
+// See `LabelsBySums` in rfsize/stopping/on_forest.py.
 struct ScoreStop {
     std::size_t first_look, every;
     std::vector<double> low, high, needed, drift;

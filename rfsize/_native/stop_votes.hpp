@@ -1,15 +1,10 @@
-// Rules that go by votes, or by weights of them. Each is a VoteRule in a file of its own, stop_*.cpp, which binds it to
-// Python, and has
-//
-//     Count                        in what votes are added up
-//     follows(n_classes)           whether it decides by who leads, and who is next
-//     check(n_members, n_classes)  raise where it is not for as many members, or classes
-//     weight(member)               what the member's vote counts
-//     looks(asked)                 whether any row may stop after so many members
-//     decided(rows, asked, j)      the label of a row after so many members, or -1
+// Votes of members: their counts, and rows that stop by them.
 #pragma once
 
+#include <optional>
+
 #include "rows.hpp"
+#include "urn.hpp"
 
 namespace rfsize {
 
@@ -18,6 +13,22 @@ template <class Real>
 struct TreeAlone {
     Real factor;
     std::vector<Real> more;
+};
+
+// When rows stop by their votes; see `IntervalRule` and `TallyRule` in rfsize/stopping/rules.py. Of two classes, low
+// and high bound the votes for class 1. Of more, a row stops where the votes left cannot change the leader, and also
+// where the leader is margin votes ahead, or has upper votes of those for the two leading classes, or where the tally
+// is in the table. What is empty stops no row.
+struct VoteStop {
+    std::size_t n_members, every;
+    std::vector<std::int32_t> low, high, margin, upper;
+    std::optional<TallyTable> table;
+
+    bool looks(std::size_t asked) const { return asked % every == 0 || asked == n_members; }
+
+    // Send rows down the trees until each is settled.
+    template <class Real>
+    void settle(const Rows& rows, const TreeAlone<Real>& alone, std::size_t n_classes, const Answers& answers) const;
 };
 
 // The vote of a member of one tree is that of the leaf; of several, the class of the largest score.
@@ -48,210 +59,161 @@ public:
 private:
     const Forest& forest_;
     const TreeAlone<Real>& alone_;
-    std::vector<std::uint16_t> vote_;
-    std::vector<Real> best_;
+    Temporary<std::uint16_t> vote_;
+    Temporary<Real> best_;
 };
 
-// Votes of rows, or sums of weights: of each class, and, where a rule follows them, the leader and the next.
-template <class Count>
-struct Tallies {
-    ByColumns<Count> votes;
-    ByColumns<std::uint16_t> leaders;
-};
-
-// Votes, or their weights, which stop by a rule.
-template <class Real, class Stop>
+// Counts of votes. Rows stop by a VoteStop; without one, all members vote.
+template <class Real, bool Stops>
 class ByVotes : public Going {
 public:
-    static constexpr bool stops = Stop::stops;
+    static constexpr bool stops = Stops;
 
-    // Clang 14 needs the word.
-    using Count = typename Stop::Count;  // NOLINT(readability-redundant-typename)
+    using Count = std::int32_t;
 
-    ByVotes(const Forest& forest, const TreeAlone<Real>& alone, const Stop& stop, Matrix<Count> counts, Answers answers,
-            std::size_t most)
+    ByVotes(const Forest& forest, const TreeAlone<Real>& alone, const VoteStop* stop, Matrix<Count> counts,
+            Answers answers, std::size_t most)
         : Going(most),
           forest_(forest),
           stop_(stop),
           counts_(counts),
           answers_(answers),
           ballot_(forest, alone, most),
-          tallies_{{counts.columns, most}, {follows() ? 2 : std::size_t{0}, most}},
+          votes_(counts.columns, most),
+          leaders_(follows() ? 2 : 0, most),
           kept_leaders_(follows() ? 2 * counts.rows : 0) {
-        for (std::size_t i = 1; i < kept_leaders_.size(); i += 2) kept_leaders_[i] = 1;
+        for (std::size_t i = 0; i < kept_leaders_.size(); ++i) kept_leaders_[i] = i % 2;
     }
 
-    std::size_t first_stage() const { return stops ? FIRST_STAGE : forest_.n_members(); }
+    std::size_t first_stage() const { return Stops ? FIRST_STAGE : forest_.n_members(); }
 
     void enter(std::span<const std::uint32_t> rows) {
         Going::enter(rows);
-        tallies_.votes.enter(counts_, rows);
-        if (follows()) tallies_.leaders.enter(all_leaders(), rows);
+        votes_.enter(counts_, rows);
+        if (follows()) leaders_.enter(all_leaders(), rows);
     }
     void leave(std::size_t n) {
-        tallies_.votes.leave(counts_, rows_, n);
-        if (follows()) tallies_.leaders.leave(all_leaders(), rows_, n);
+        votes_.leave(counts_, rows_, n);
+        if (follows()) leaders_.leave(all_leaders(), rows_, n);
     }
     void keep(std::span<const std::uint32_t> kept) {
         Going::keep(kept);
-        tallies_.votes.keep(kept);
-        if (follows()) tallies_.leaders.keep(kept);
+        votes_.keep(kept);
+        if (follows()) leaders_.keep(kept);
     }
 
     template <class Leaves>
-    void add(std::size_t member, std::size_t output, const Leaves& leaves, std::size_t n) {
+    void add(std::size_t, std::size_t output, const Leaves& leaves, std::size_t n) {
         ballot_.add(output, leaves, n);
-        if (output + 1 == forest_.n_outputs()) count(stop_.weight(member), n);
+        if (output + 1 == forest_.n_outputs()) count(n);
     }
 
-    bool looks(std::size_t asked) const { return stop_.looks(asked); }
+    bool looks(std::size_t asked) const { return Stops && stop_->looks(asked); }
 
     std::size_t settle(std::size_t asked, std::size_t n) {
+        if constexpr (!Stops)
+            return 0;
+        else
+            return follows() ? settle_several(asked, n) : settle_two(asked, n);
+    }
+
+private:
+    const Forest& forest_;
+    const VoteStop* stop_;
+    Matrix<Count> counts_;
+    Answers answers_;
+    Ballot<Real> ballot_;
+    ByColumns<Count> votes_;
+    ByColumns<std::uint16_t> leaders_;  // of more than two classes: the leader and the next
+    Temporary<std::uint16_t> kept_leaders_;
+
+    bool follows() const { return Stops && counts_.columns > 2; }
+    Matrix<std::uint16_t> all_leaders() { return {kept_leaders_.data(), counts_.rows, 2}; }
+
+    // Inlined into the loop over trees, these two come out slower.
+    [[gnu::noinline]] std::size_t settle_two(std::size_t asked, std::size_t n) {
+        const Count low = stop_->low[asked], high = stop_->high[asked];
+        const Count* ones = votes_[1];
         std::size_t settled = 0;
         for (std::size_t j = 0; j < n; ++j) {
-            if (settled_[j]) continue;
-            const std::int64_t label = stop_.decided(tallies_, asked, j);
-            if (label < 0) continue;
-            answer(j, label, asked, answers_);
+            if ((low < ones[j] && ones[j] < high) || settled_[j]) continue;
+            answer(j, ones[j] > low, asked, answers_);
             ++settled;
         }
         return settled;
     }
 
-private:
-    const Forest& forest_;
-    const Stop& stop_;
-    Matrix<Count> counts_;
-    Answers answers_;
-    Ballot<Real> ballot_;
-    Tallies<Count> tallies_;
-    std::vector<std::uint16_t> kept_leaders_;
-
-    bool follows() const { return Stop::follows(counts_.columns); }
-    Matrix<std::uint16_t> all_leaders() { return {kept_leaders_.data(), counts_.rows, 2}; }
-
-    void count(Count weight, std::size_t n) {
-        const std::uint16_t* vote = ballot_.vote();
-        if (counts_.columns == 2 && !follows()) {
-            Count *zero = tallies_.votes[0], *one = tallies_.votes[1];
-            for (std::size_t j = 0; j < n; ++j) {
-                zero[j] += !settled_[j] && vote[j] == 0 ? weight : Count{0};
-                one[j] += !settled_[j] && vote[j] == 1 ? weight : Count{0};
-            }
-            return;
-        }
+    [[gnu::noinline]] std::size_t settle_several(std::size_t asked, std::size_t n) {
+        const auto left = static_cast<Count>(stop_->n_members - asked);
+        const Count margin = stop_->margin.empty() ? left + 1 : stop_->margin[asked];
+        std::size_t settled = 0;
         for (std::size_t j = 0; j < n; ++j) {
             if (settled_[j]) continue;
-            tallies_.votes[vote[j]][j] += weight;
+            const std::uint16_t leader = leaders_[0][j], next = leaders_[1][j];
+            const Count most = votes_[leader][j], second = votes_[next][j], ahead = most - second;
+            if (ahead + (leader < next) <= left && ahead < margin && !is_in_table(asked, j, most, most + second))
+                continue;
+            answer(j, leader, asked, answers_);
+            ++settled;
+        }
+        return settled;
+    }
+
+    bool is_in_table(std::size_t asked, std::size_t j, Count most, Count both) {
+        if (!stop_->upper.empty()) return most >= stop_->upper[static_cast<std::size_t>(both)];
+        return stop_->table && stop_->table->stops(asked, [&](std::size_t k) { return votes_[k][j]; });
+    }
+
+    void count(std::size_t n) {
+        if (counts_.columns > 2) {
+            count_several(n);
+            return;
+        }
+        const std::uint16_t* vote = ballot_.vote();
+        const std::uint8_t* settled = settled_.data();
+        Count *zero = votes_[0], *one = votes_[1];
+        for (std::size_t j = 0; j < n; ++j) {
+            const Count counts = settled[j] == 0 ? 1 : 0, of_one = vote[j] == 1 ? counts : 0;
+            zero[j] += counts - of_one;
+            one[j] += of_one;
+        }
+    }
+
+    [[gnu::noinline]] void count_several(std::size_t n) {
+        const std::uint16_t* vote = ballot_.vote();
+        for (std::size_t j = 0; j < n; ++j) {
+            if (settled_[j]) continue;
+            ++votes_[vote[j]][j];
             if (follows()) move_up(vote[j], j);
         }
     }
 
     // Only the class that got the vote can move up, so that it need be compared with the leader and the next alone.
-    void move_up(std::uint16_t one, std::size_t j) {
-        std::uint16_t &leader = tallies_.leaders[0][j], &rival = tallies_.leaders[1][j];
-        if (one == leader) return;
-        if (is_before(one, leader, j)) {
-            rival = leader;
-            leader = one;
-        } else if (one != rival && is_before(one, rival, j)) {
-            rival = one;
+    void move_up(std::uint16_t voted, std::size_t j) {
+        std::uint16_t &leader = leaders_[0][j], &next = leaders_[1][j];
+        if (voted == leader) return;
+        if (is_before(voted, leader, j)) {
+            next = leader;
+            leader = voted;
+        } else if (voted != next && is_before(voted, next, j)) {
+            next = voted;
         }
     }
     // Ties go to the lowest class.
-    bool is_before(std::uint16_t one, std::uint16_t other, std::size_t j) {
-        const Count of_one = tallies_.votes[one][j], of_other = tallies_.votes[other][j];
-        return of_one > of_other || (of_one == of_other && one < other);
+    bool is_before(std::uint16_t k, std::uint16_t other, std::size_t j) {
+        const Count of_k = votes_[k][j], of_other = votes_[other][j];
+        return of_k > of_other || (of_k == of_other && k < other);
     }
 };
 
-// A rule as it is run, whichever it is.
-class VoteStop {
-public:
-    VoteStop() = default;
-    VoteStop(const VoteStop&) = delete;
-    VoteStop& operator=(const VoteStop&) = delete;
-    virtual ~VoteStop() = default;
-
-    // Ask trees about rows until each is settled; labels are negative before, and stay so where the rule settles none.
-    virtual void settle(const Rows& rows, const TreeAlone<float>& alone, std::size_t n_classes,
-                        const Answers& answers) const = 0;
-    virtual void settle(const Rows& rows, const TreeAlone<double>& alone, std::size_t n_classes,
-                        const Answers& answers) const = 0;
-};
-
-template <class Stop>
-class VoteRule : public VoteStop {
-public:
-    static constexpr bool stops = true;
-
-    using Count = std::int32_t;
-
-    static constexpr bool follows(std::size_t) { return false; }
-    Count weight(std::size_t) const { return 1; }
-
-    void settle(const Rows& rows, const TreeAlone<float>& alone, std::size_t n_classes,
-                const Answers& answers) const final {
-        run(rows, alone, n_classes, answers);
-    }
-    void settle(const Rows& rows, const TreeAlone<double>& alone, std::size_t n_classes,
-                const Answers& answers) const final {
-        run(rows, alone, n_classes, answers);
-    }
-
-private:
-    friend Stop;
-    VoteRule() = default;
-
-    template <class Real>
-    void run(const Rows& rows, const TreeAlone<Real>& alone, std::size_t n_classes, const Answers& answers) const {
-        const auto& own = static_cast<const Stop&>(*this);
-        own.check(rows.forest().n_members(), n_classes);
-        std::vector<typename Stop::Count> counts(rows.n_rows() * n_classes);
-        ByVotes<Real, Stop> rule(rows.forest(), alone, own, {counts.data(), rows.n_rows(), n_classes}, answers,
-                                 rows.most());
-        rows.run(rule);
-    }
-};
-
-// Counts the votes of all members.
-struct NeverStops {
-    static constexpr bool stops = false;
-
-    using Count = std::int32_t;
-
-    static constexpr bool follows(std::size_t) { return false; }
-    static constexpr Count weight(std::size_t) { return 1; }
-    static constexpr bool looks(std::size_t) { return false; }
-    static constexpr std::int64_t decided(const Tallies<Count>&, std::size_t, std::size_t) { return -1; }
-};
-
-// Write down the vote of every member.
 template <class Real>
-class EveryVote : public Going {
-public:
-    static constexpr bool stops = false;
-
-    EveryVote(const Forest& forest, const TreeAlone<Real>& alone, Matrix<std::int64_t> votes, std::size_t most)
-        : Going(most), forest_(forest), votes_(votes), ballot_(forest, alone, most) {}
-
-    std::size_t first_stage() const { return forest_.n_members(); }
-    void enter(std::span<const std::uint32_t> rows) { Going::enter(rows); }
-    void leave(std::size_t) {}
-    void keep(std::span<const std::uint32_t>) {}
-    template <class Leaves>
-    void add(std::size_t member, std::size_t output, const Leaves& leaves, std::size_t n) {
-        ballot_.add(output, leaves, n);
-        if (output + 1 < forest_.n_outputs()) return;
-        for (std::size_t j = 0; j < n; ++j) votes_[rows_[j]][member] = ballot_.vote()[j];
-    }
-    bool looks(std::size_t) const { return false; }
-    std::size_t settle(std::size_t, std::size_t) { return 0; }
-
-private:
-    const Forest& forest_;
-    Matrix<std::int64_t> votes_;
-    Ballot<Real> ballot_;
-};
+void VoteStop::settle(const Rows& rows, const TreeAlone<Real>& alone, std::size_t n_classes,
+                      const Answers& answers) const {
+    const Temporary<std::int32_t> counts(rows.n_rows() * n_classes);
+    std::fill_n(counts.data(), counts.size(), 0);
+    ByVotes<Real, true> rule(rows.forest(), alone, this, {counts.data(), rows.n_rows(), n_classes}, answers,
+                             rows.most());
+    rows.run(rule);
+}
 
 }  // namespace rfsize

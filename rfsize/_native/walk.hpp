@@ -2,12 +2,9 @@
 #pragma once
 
 #include <array>
-#include <memory>
-#include <new>
-#include <span>
-#include <vector>
 
 #include "forest.hpp"
+#include "scratch.hpp"
 
 namespace rfsize {
 
@@ -18,10 +15,9 @@ inline constexpr std::size_t AT_ONCE = 512;
 class RowAlone {
 public:
     RowAlone(const Forest& forest, std::size_t most)
-        : forest_(forest),
-          row_(forest.has_short_nodes() ? 0 : most),
-          place_(std::make_unique_for_overwrite<std::uint32_t[]>(most)),
-          open_(std::make_unique_for_overwrite<std::uint32_t[]>(most)) {}
+        : forest_(forest), row_(forest.has_short_nodes() ? 0 : most), place_(most), open_(most + OPEN_BEYOND) {
+        std::fill_n(row_.begin(), row_.size(), 0);
+    }
 
     void take(const std::uint16_t* q) {
         q_ = q;
@@ -36,36 +32,19 @@ public:
             place_[j] = static_cast<std::uint32_t>(forest_.nodes().tree_start[first + j]);
         const std::size_t steps = forest_.balanced_depth(first);
         if (forest_.has_short_nodes())
-            primitives().descend_alone(forest_.short_nodes(), short_row_.data(), place_.get(), open_.get(), n, steps);
+            primitives().descend_alone(forest_.short_nodes(), short_row_.data(), forest_.n_columns(), place_.data(),
+                                       open_.data(), n, steps);
         else
-            primitives().descend(forest_.view(), q_, forest_.n_columns(), row_.data(), place_.get(), open_.get(), n,
+            primitives().descend(forest_.view(), q_, forest_.n_columns(), row_.data(), place_.data(), open_.data(), n,
                                  steps);
-        return place_.get();
+        return place_.data();
     }
 
 private:
     const Forest& forest_;
     const std::uint16_t* q_ = nullptr;
-    std::array<std::uint8_t, SHORT_ROW> short_row_{};
-    std::vector<std::uint32_t> row_;
-    std::unique_ptr<std::uint32_t[]> place_, open_;
-};
-
-// Numbers that lie where a vector of the processor begins.
-template <class T>
-class Aligned {
-public:
-    explicit Aligned(std::size_t n)
-        : data_(static_cast<T*>(::operator new(n * sizeof(T) + ALIGNMENT, std::align_val_t{ALIGNMENT}))) {
-        std::fill_n(data_.get(), n, T{0});
-    }
-    T* data() const { return data_.get(); }
-
-private:
-    struct Free {
-        void operator()(T* data) const { ::operator delete(data, std::align_val_t{ALIGNMENT}); }
-    };
-    std::unique_ptr<T[], Free> data_;
+    std::array<std::uint8_t, SHORT_ROW + 4> short_row_{};  // four bytes are read at a time
+    Temporary<std::uint32_t> row_, place_, open_;
 };
 
 // Rows that go down trees together, up to TOGETHER of them.
@@ -74,14 +53,17 @@ public:
     RowsTogether(const Forest& forest, const std::uint16_t* q, std::size_t most)
         : forest_(forest),
           q_(q),
-          has_columns_(most >= FEWEST),
-          bytes_(has_columns_ && forest.is_narrow() ? forest.n_columns() * TOGETHER : 0),
-          words_(has_columns_ && !forest.is_narrow() ? forest.n_columns() * TOGETHER : 0),
-          byte_(TOGETHER),
-          word_(TOGETHER),
-          row_(TOGETHER),
-          place_(TOGETHER),
-          open_(TOGETHER) {}
+          stride_((most + PADDED_TO - 1) / PADDED_TO * PADDED_TO),
+          bytes_(most >= FEWEST && forest.is_narrow() ? forest.n_columns() * stride_ : 0),
+          words_(most >= FEWEST && !forest.is_narrow() ? forest.n_columns() * stride_ : 0),
+          byte_(stride_),
+          word_(stride_),
+          row_(most),
+          place_(most),
+          open_(most) {
+        std::fill_n(bytes_.begin(), bytes_.size(), 0);  // what lies behind the rows is compared as well
+        std::fill_n(words_.begin(), words_.size(), 0);
+    }
 
     // Take these rows, no more than there is room for.
     void take(std::span<const std::uint32_t> rows) {
@@ -89,9 +71,9 @@ public:
         std::copy(rows.begin(), rows.end(), row_.begin());
         if (n_ < FEWEST) return;
         if (forest_.is_narrow())
-            primitives().gather_bytes(q_, forest_.n_columns(), row_.data(), n_, bytes_.data());
+            primitives().gather_bytes(q_, forest_.n_columns(), row_.data(), n_, bytes_.data(), stride_);
         else
-            primitives().gather_words(q_, forest_.n_columns(), row_.data(), n_, words_.data());
+            primitives().gather_words(q_, forest_.n_columns(), row_.data(), n_, words_.data(), stride_);
     }
 
     // Keep these of the rows alone, in ascending order of where they are.
@@ -121,14 +103,14 @@ public:
         const std::span<const Split> splits = all.first(std::min(all.size(), n_ / ROWS_PER_SPLIT));
         const bool is_whole = splits.size() == all.size();
         if (forest_.is_narrow()) {
-            primitives().pass_bytes(splits.data(), splits.size(), bytes_.data(), n_, byte_.data());
+            primitives().pass_bytes(splits.data(), splits.size(), bytes_.data(), stride_, n_, byte_.data());
             if (is_whole && forest_.is_passed(tree)) {
                 done(forest_.leaves(tree, byte_.data()));
                 return;
             }
             to_places(tree, splits, is_whole, byte_.data());
         } else {
-            primitives().pass_words(splits.data(), splits.size(), words_.data(), n_, word_.data());
+            primitives().pass_words(splits.data(), splits.size(), words_.data(), stride_, n_, word_.data());
             to_places(tree, splits, is_whole, word_.data());
         }
         if (!is_whole || !forest_.is_passed(tree)) descend(0);
@@ -143,17 +125,16 @@ private:
 
     const Forest& forest_;
     const std::uint16_t* q_;
-    bool has_columns_;
-    std::size_t n_ = 0;
-    Aligned<std::int8_t> bytes_;
-    Aligned<std::int16_t> words_;
-    Aligned<std::uint8_t> byte_;
-    Aligned<std::uint16_t> word_;
-    std::vector<std::uint32_t> row_, place_, open_;
+    std::size_t n_ = 0, stride_;  // rows between two columns
+    Temporary<std::int8_t> bytes_;
+    Temporary<std::int16_t> words_;
+    Temporary<std::uint8_t> byte_;
+    Temporary<std::uint16_t> word_;
+    Temporary<std::uint32_t> row_, place_, open_;
 
     template <class T>
     void keep_columns(T* columns, std::span<const std::uint32_t> kept) const {
-        for (std::size_t column = 0; column < forest_.n_columns(); ++column, columns += TOGETHER)
+        for (std::size_t column = 0; column < forest_.n_columns(); ++column, columns += stride_)
             for (std::size_t j = 0; j < kept.size(); ++j) columns[j] = columns[kept[j]];
     }
 

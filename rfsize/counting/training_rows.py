@@ -178,8 +178,9 @@ def _fullness(trees: TreeEnsemble, reached: Floats, inbag: Floats) -> float:
 # Rows for certificates, which must not be training rows
 
 # "scores": the scores of each tree before the link, shape (rows, T, n_scores). "partial scores": those that the first
-# 1, …, T trees predict together. "votes": the class index that each tree votes for, shape (rows, T).
-Outputs = Literal["scores", "partial scores", "votes"]
+# 1, …, T trees predict together. "values": the leaf values that the framework adds up, in its precision, in the same
+# shape. "votes": the class index that each tree votes for, shape (rows, T).
+Outputs = Literal["scores", "partial scores", "values", "votes"]
 
 Total = TypeVar("Total")
 
@@ -254,6 +255,7 @@ class TreesOnRows:
         of_leaves: dict[Outputs, Callable[[LeafIds], NDArray[Any]]] = {
             "scores": lambda leaves: leaves.scores,
             "partial scores": forest.partial_scores,
+            "values": forest.leaf_values,
             "votes": forest.leaf_class(self.rows.threshold),
         }
         for batch in self.rows.walk.batches(_WHAT, cells=_CELLS * forest.n_trees * forest.n_scores):

@@ -2,27 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
-from rfsize._util import Floats, Int64s
-from rfsize.inference.few_rows import FewRows
-from rfsize.inference.rows import each_block, opened
+from rfsize._util import Int64s
+from rfsize.inference.rows import PlainRows, each_block, opened
 from rfsize.models.link import Link
-from rfsize.stopping.rules.base import Settling, Stops
-from rfsize.stopping.rules.leaders import majority_on
-from rfsize.stopping.rules.on_sums import LabelsBySums, lossless_on
+from rfsize.stopping.on_forest import LabelRule, lossless_on, majority_on
+from rfsize.stopping.rules import Rule
 from rfsize.walking.layout import PackedForest
+from rfsize.walking.leaves import rows_in_one_call
 
 
-def settling_labels(forest: PackedForest, stops: Stops | None, voting: str) -> Settling:
+def settling_labels(forest: PackedForest, stops: Rule | None, voting: str) -> LabelRule:
     """When labels are settled: by the stops of a table of labels, else when no remaining tree can change them."""
     if stops is not None and stops.metric == "labels":
-        return stops.on(forest)
+        rule: LabelRule = stops.on(forest)
+        return rule
     return lossless_on(forest) if voting == "soft" else majority_on(forest)
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What one method of a compiled forest answers.
+
+    Attributes
+    ----------
+    few : _core.FewRows
+        Answers a few rows of a plain array in one call; None for all others.
+    plain : PlainRows
+        Reads other few rows as such an array.
+    many : callable
+        Takes rows of any kind; returns the answers, and how many trees each row asked.
+    """
+
+    few: _core.FewRows
+    plain: PlainRows
+    many: Callable[[Any], tuple[NDArray[Any], Int64s]]
+
+    def of(self, X: Any, return_trees: bool) -> Any:
+        """The answers for rows of any kind, with ``return_trees`` also how many trees each row asked."""
+        rows = self.plain.read(X)
+        few = None if rows is None else self.few.predict(rows, return_trees, of_frame=True)
+        if few is not None:
+            return few
+        answers, n_used = self.many(X)
+        return (answers, n_used) if return_trees else answers
 
 
 class Answers:
@@ -34,61 +65,92 @@ class Answers:
         The trees.
     n_jobs : int
         Number of threads.
-    stops : Stops or None
+    stops : Rule or None
         When rows stop, for labels or for numbers.
     voting : {"soft", "hard"}
         How trees make a label.
     """
 
-    def __init__(self, forest: PackedForest, n_jobs: int, stops: Stops | None, voting: str) -> None:
-        self._forest, self._n_jobs = forest, n_jobs
-        self._n_predicted = max(1, len(forest.classes))
-        self._predicting = forest.predicting(forest.compiled_link)
-        self._numbers = stops.on(forest) if stops is not None and stops.metric != "labels" else None
-        self._labels = settling_labels(forest, stops, voting)
-        self._few = FewRows(forest, self._labels if isinstance(self._labels, LabelsBySums) else None)
+    def __init__(self, forest: PackedForest, n_jobs: int, stops: Rule | None, voting: str) -> None:
+        self._forest, self._n_jobs, self._stops, self._voting = forest, n_jobs, stops, voting
+        self._most_rows = 0 if forest.conventions.codes_numbers else rows_in_one_call(forest)
 
-    def labels(self, X: Any) -> tuple[Int64s, Int64s]:
-        """Index of the label of each row, and number of trees that it asked."""
-        few = self._few.labels(X)
-        if few is not None:
-            return few[0], few[1]
-        rows, rule = opened(self._forest, X), self._labels
-        index = np.full(rows.n_rows, -1, dtype=np.int64)
-        n_used = np.full(len(index), self._forest.n_trees, dtype=np.int64)
-        each_block(
-            self._forest, rows, self._n_jobs, lambda block, place: rule.settle(block, index[place], n_used[place])
+    @cached_property
+    def predicted(self) -> Answer:
+        """What the model's own ``predict`` gives."""
+        forest = self._forest
+        if forest.output == "labels":
+            return self.labels
+        if forest.output == "class numbers":
+            return self._labelled(lambda index: index.astype(forest.precision))
+        return self._numbered(forest.n_scores if forest.predicts_each_class else 1)
+
+    @cached_property
+    def labels(self) -> Answer:
+        """Class labels."""
+        return self._labelled(self._forest.classes.__getitem__)
+
+    @cached_property
+    def probabilities(self) -> Answer:
+        """The probability of each class."""
+        return self._numbered(len(self._forest.classes))
+
+    def _labelled(self, named: Callable[[Int64s], NDArray[Any]]) -> Answer:
+        forest, rule = self._forest, settling_labels(self._forest, self._stops, self._voting)
+
+        def many(X: Any) -> tuple[NDArray[Any], Int64s]:
+            rows = opened(forest, X)
+            index = np.full(rows.n_rows, -1, dtype=np.int64)
+            n_used = np.full(rows.n_rows, forest.n_trees, dtype=np.int64)
+            each_block(forest, rows, self._n_jobs, lambda block, place: rule.settle(block, index[place], n_used[place]))
+            return named(index), n_used
+
+        few = self._few(forest.label_link, len(forest.classes), named, rule.native, is_native=rule.native is not None)
+        return Answer(few, PlainRows(forest, self._most_rows), many)
+
+    def _numbered(self, n_columns: int) -> Answer:
+        """Numbers in so many columns; 1 is the last of all classes alone."""
+        forest, stops = self._forest, self._stops
+        rule = stops.on(forest) if stops is not None and stops.metric != "labels" else None
+        predicting = forest.predicting(forest.compiled_link)
+        link = Link(forest.conventions.link, forest.conventions.slope)
+        linked = link.predicted if forest.links_by_scipy else None
+
+        def many(X: Any) -> tuple[NDArray[Any], Int64s]:
+            rows = opened(forest, X)
+            numbers = np.empty((rows.n_rows, max(1, len(forest.classes))))
+            n_used = np.full(rows.n_rows, forest.n_trees, dtype=np.int64)
+
+            def work(block: _core.Rows, place: slice) -> None:
+                total = np.tile(forest.start, (len(block), 1))
+                if rule is None:
+                    block.add_scores(total)
+                else:
+                    rule.settle(block, total, n_used[place])
+                predicting.predict(total, numbers[place])
+
+            each_block(forest, rows, self._n_jobs, work)
+            wanted = numbers[:, -1] if n_columns == 1 else numbers
+            answers = wanted.astype(forest.precision, order="C", copy=n_columns == 1)
+            return answers if linked is None else linked(answers), n_used
+
+        few = self._few(forest.compiled_link, n_columns, linked, None, is_native=rule is None)
+        return Answer(few, PlainRows(forest, self._most_rows), many)
+
+    def _few(self, link: str, n_columns: int, finish: Any, rule: Any, *, is_native: bool) -> _core.FewRows:
+        forest, conventions = self._forest, self._forest.conventions
+        return _core.FewRows(
+            forest.native,
+            forest.predicting(link),
+            start=forest.start.astype(np.float64),
+            threshold=forest.label_threshold,
+            refuses_infinite=conventions.reading.refuses_infinite,
+            refuses_missing=conventions.reading.refuses_missing,
+            most_rows=self._most_rows if is_native else 0,
+            n_columns=n_columns,
+            finish=finish,
+            rule=rule,
         )
-        return index, n_used
-
-    def numbers(self, X: Any) -> tuple[Floats, Int64s]:
-        """Probabilities of all classes, shape (n_rows, n_classes), or numbers, shape (n_rows, 1), and trees asked."""
-        few = self._few.predictions(X, self._n_predicted) if self._numbers is None else None
-        if few is not None:
-            n_used = np.empty(len(few), dtype=np.int64)
-            n_used.fill(self._forest.n_trees)  # takes a sixth of the time of np.full, which matters for one row
-            return self._probable(few), n_used
-        rows = opened(self._forest, X)
-        predicted = np.empty((rows.n_rows, self._n_predicted))
-        n_used = np.full(len(predicted), self._forest.n_trees)
-
-        def work(block: _core.Rows, place: slice) -> None:
-            total = np.tile(self._forest.start, (len(block), 1))
-            if self._numbers is None:
-                block.add_scores(total)
-            else:
-                self._numbers.settle(block, total, n_used[place])
-            self._predicting.predict(total, predicted[place])
-
-        each_block(self._forest, rows, self._n_jobs, work)
-        return self._probable(predicted), n_used
-
-    def _probable(self, linked: Floats) -> Floats:
-        """Predictions, from what the compiled link gives."""
-        if not self._forest.links_by_scipy:
-            return linked
-        link = Link(self._forest.conventions.link, self._forest.conventions.slope)
-        return link.predicted(linked.astype(self._forest.precision)).astype(np.float64)
 
     def counts(self, X: Any) -> NDArray[Any]:
         """Votes of all trees for each class, shape (n_rows, n_classes)."""

@@ -7,6 +7,7 @@ from typing import Any, Literal, overload
 
 from rfsize._util import choice, give, warn
 from rfsize.exceptions import FileError, NotAForestError, RfsizeWarning
+from rfsize.inference.archive import is_plain
 from rfsize.inference.compiled import CompiledForest
 from rfsize.inference.file import holds_several, load_forest, load_forests
 from rfsize.inference.mean import CompiledMean
@@ -205,7 +206,7 @@ def _labels_above(threshold: float | None, model: Model, table: StopTable | None
     return model.checked_threshold(threshold)
 
 
-def load(path: str | Path, *, n_jobs: int = -1) -> CompiledForest | CompiledMean:
+def load(path: str | Path, *, n_jobs: int = -1, mmap: bool = False) -> CompiledForest | CompiledMean:
     """Read a compiled forest from a file. LightGBM and XGBoost need not be installed.
 
     Parameters
@@ -215,6 +216,11 @@ def load(path: str | Path, *, n_jobs: int = -1) -> CompiledForest | CompiledMean
         in it, so the file may come from anyone.
     n_jobs
         As in `compile`.
+    mmap : bool, default False
+        Whether the trees stay in the file, which all processes that load it then share in memory. The file must have
+        been written with ``compress=False``. rfsize checks it once, when it is loaded, so nobody may change it
+        afterwards: predictions would be wrong, or the process would end. To replace it, write another file and rename
+        it, as `CompiledForest.save` does.
 
     Returns
     -------
@@ -225,6 +231,8 @@ def load(path: str | Path, *, n_jobs: int = -1) -> CompiledForest | CompiledMean
     ------
     FileError
         If the file is damaged, or was not written by rfsize.
+    ValueError
+        If ``mmap`` is given for a compressed file.
     OSError
         If the file cannot be read.
 
@@ -244,8 +252,8 @@ def load(path: str | Path, *, n_jobs: int = -1) -> CompiledForest | CompiledMean
     CompiledForest(50 scikit-learn trees, 3 classes; predict gives labels, by averaged scores; no stop table)
     """
     path = Path(path)
-    several = holds_several(path)
-    saved = load_forests(path) if several else [load_forest(path)]
+    several = not mmap and not is_plain(path) and holds_several(path)
+    saved = load_forests(path) if several else [load_forest(path, mapped=mmap)]
     try:
         forests = [CompiledForest(forest, table, voting=voting, n_jobs=n_jobs) for forest, table, voting in saved]
         return CompiledMean(forests) if several else forests[0]

@@ -1,7 +1,8 @@
-"""Files of arrays and one JSON text: npz archives without pickles, checked in every detail when they are read.
+"""Files of arrays and one JSON text, without pickles and checked in every detail when they are read.
 
-The checksums of zip archives find accidental damage. A file can come from anyone, so no memory is allocated for a size
-that the file merely claims.
+Most are npz archives, whose checksums find accidental damage. Files that load at once hold the arrays as they are used,
+one after another: the text, which tells their types and sizes, stands in front. A file can come from anyone, so no
+memory is allocated for a size that the file merely claims.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from io import BytesIO
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -39,6 +41,19 @@ _NPY = re.compile(
 _LONGEST_HEADER, _LONGEST_LABEL = 256, 100_000
 # A file may unpack to at most the first number times its size, plus the second number of bytes.
 _UNPACKED, _LITTLE = 100, 1 << 20
+
+
+# Begins a file of arrays as they are used. Each array begins at a multiple of so many bytes.
+_PLAIN = b"\x93RFSIZE\n"
+_ALIGNED = 64
+
+
+def is_plain(path: Path) -> bool:
+    """Whether a file begins as `Archive.write_plain` does."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(len(_PLAIN)) == _PLAIN
 
 
 def require(fits: Any, what: str) -> None:
@@ -101,18 +116,64 @@ class Archive(NamedTuple):
         OSError
             If the file cannot be opened.
         """
+        with self._guarded(path), path.open("rb") if part is None else BytesIO(part) as file:
+            with zipfile.ZipFile(file) as archive:
+                arrays = self._arrays(archive)
+            content = json_of(arrays.pop(_TEXT).tobytes())
+            check_format(content, self.form, self.version)
+            yield content, arrays
+
+    def write_plain(self, file: BinaryIO, content: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        """Write to an open file the arrays as they are used."""
+        kept = {name: np.ascontiguousarray(arrays[name]) for name in self.arrays}
+        described = {name: [array.dtype.str, array.size] for name, array in kept.items()}
+        whole = {"format": self.form, "version": self.version, "arrays": described, **content}
+        text = json.dumps(whole).encode()
+        file.write(_PLAIN + len(text).to_bytes(8, "little"))
+        for part in (text, *(array.tobytes() for array in kept.values())):
+            file.write(part)
+            file.write(bytes(-file.tell() % _ALIGNED))
+
+    @contextmanager
+    def read_plain(self, path: Path, *, mapped: bool) -> Iterator[tuple[dict[str, Any], dict[str, NDArray[Any]]]]:
+        """As `read`, of what `write_plain` wrote; ``mapped`` leaves the arrays in the file, which processes share."""
+        with self._guarded(path), path.open("rb") as file:
+            whole: Any = mmap(file.fileno(), 0, access=ACCESS_READ) if mapped else file.read()
+            start = len(_PLAIN) + 8
+            stop = start + int.from_bytes(whole[len(_PLAIN) : start], "little")
+            require(stop <= min(len(whole), start + _LARGEST_TEXT), "its text is longer than the file")
+            content = json_of(whole[start:stop])
+            check_format(content, self.form, self.version)
+            described = content["arrays"]
+            require(list(described) == list(self.arrays), "it has other arrays")
+            headers, at = {}, stop
+            for name, (dtype, size) in described.items():
+                require(type(dtype) is str and re.fullmatch("[<>|][iufbU][0-9]{1,6}", dtype), f"{name} has no type")
+                require(type(size) is int and size >= 0, f"{name} is of no size")
+                headers[name] = _Header(np.dtype(dtype), size, at + -at % _ALIGNED)
+                at = headers[name].begins + headers[name].n_bytes
+                types = self.arrays[name]
+                require(types is None or headers[name].dtype in types, f"{name} is {dtype}")
+            require(at + -at % _ALIGNED == len(whole), "its arrays are not of the size that they claim")
+            self.check_sizes({name: header.size for name, header in headers.items()})
+            arrays = {name: np.frombuffer(whole, *header) for name, header in headers.items()}
+            for name, array in arrays.items():
+                _check_text(name, array)
+            yield content, arrays
+
+    @contextmanager
+    def _guarded(self, path: Path) -> Iterator[None]:
+        """Turn what damaged content raises into the error of the format."""
         if path.exists() and not path.is_file():
             raise self._refusal(path, "it is no regular file")
-        with path.open("rb") if part is None else BytesIO(part) as file:
-            try:
-                with zipfile.ZipFile(file) as archive:
-                    arrays = self._arrays(archive)
-                content = json_of(arrays.pop(_TEXT).tobytes())
-                check_format(content, self.form, self.version)
-                yield content, arrays
-            except _DAMAGED as error:
-                is_told = isinstance(error, (ValueError, zipfile.BadZipFile))
-                raise self._refusal(path, str(error) if is_told else repr(error)) from error
+        missing = FileNotFoundError, PermissionError
+        try:
+            yield
+        except missing:
+            raise
+        except _DAMAGED as error:
+            is_told = isinstance(error, (ValueError, zipfile.BadZipFile))
+            raise self._refusal(path, str(error) if is_told else repr(error)) from error
 
     def _refusal(self, path: Path, reason: str) -> ValueError:
         return self.error(self.refusal.format(path=path, reason=reason))
@@ -162,10 +223,14 @@ def _header(archive: zipfile.ZipFile, name: str, types: tuple[Any, ...] | None) 
 def _array(archive: zipfile.ZipFile, name: str, header: _Header) -> NDArray[Any]:
     content = member_of(archive, f"{name}.npy", at_most=header.begins + header.n_bytes)
     array = np.frombuffer(content[header.begins :], dtype=header.dtype).astype(header.dtype.newbyteorder("="))
+    _check_text(name, array)
+    return array
+
+
+def _check_text(name: str, array: NDArray[Any]) -> None:
     if array.dtype.kind == "U":
         points = array.view(np.uint32)
         require(((points < 0xD800) | ((points > 0xDFFF) & (points <= 0x10FFFF))).all(), f"{name} holds what is no text")
-    return array
 
 
 def member_of(archive: zipfile.ZipFile, name: str, at_most: int) -> bytes:

@@ -18,7 +18,7 @@ from rfsize._util import Int64s
 from rfsize.inference.answers import settling_labels
 from rfsize.models.conventions import Reading
 from rfsize.models.ensemble import Missing
-from rfsize.stopping.rules.base import Stops
+from rfsize.stopping.rules import Rule
 from rfsize.walking import layout
 from rfsize.walking.c_text import array, checked_name, lines, part, real, smallest, text
 from rfsize.walking.layout import Columns, PackedForest
@@ -40,7 +40,7 @@ _LINKS = {
 }
 
 
-def write_c(path: Path, forest: PackedForest, stops: Stops | None, voting: str, name: str) -> None:
+def write_c(path: Path, forest: PackedForest, stops: Rule | None, voting: str, name: str) -> None:
     """Write the file, whole or not at all.
 
     Raises
@@ -59,7 +59,7 @@ def write_c(path: Path, forest: PackedForest, stops: Stops | None, voting: str, 
         partial.write_bytes(content.encode("ascii"))
 
 
-def c_source(forest: PackedForest, stops: Stops | None, voting: str, name: str) -> str:
+def c_source(forest: PackedForest, stops: Rule | None, voting: str, name: str) -> str:
     """The text of the C file."""
     of_classes, by_votes, taken = bool(forest.classes.size), voting == "hard", _refusal(forest)
     public = {"name": name, "n_classes": len(forest.classes), "last": len(forest.classes) - 1}
@@ -111,7 +111,7 @@ def _of_classes(forest: PackedForest, public: dict[str, object], refuses: bool) 
     )
 
 
-def _label(forest: PackedForest, stops: Stops | None, voting: str) -> str:
+def _label(forest: PackedForest, stops: Rule | None, voting: str) -> str:
     label_of, n_classes = settling_labels(forest, stops, voting).label_in_c(), len(forest.classes)
     if voting == "soft":
         return label_of

@@ -15,12 +15,14 @@ from rfsize.exceptions import NotAForestError
 from rfsize.inference.answers import Answers
 from rfsize.inference.c_source import write_c
 from rfsize.inference.file import save_forest
+from rfsize.inference.rows import opened
 from rfsize.inference.tables import check_fit
-from rfsize.inference.trees import CompiledTrees
-from rfsize.models.model import Forest
-from rfsize.stopping.rules.base import Stops
+from rfsize.models.model import Forest, Output
+from rfsize.models.rows import Rows
+from rfsize.stopping.rules import Rule
 from rfsize.stopping.table import StopTable
-from rfsize.walking.layout import PackedForest
+from rfsize.walking.layout import PackedForest, unpacked
+from rfsize.walking.leaves import in_blocks, quantised
 
 LABELS = ("labels", "class numbers")
 """The values of ``output`` for which `predict` returns a class."""
@@ -173,15 +175,9 @@ class CompiledForest:
         >>> bool(asked.mean() < 50)
         True
         """
-        forest = self.forest
-        if forest.output in LABELS:
-            index, n_used = self._answers.labels(X)
-            predictions = self.classes[index] if forest.output == "labels" else index.astype(forest.precision)
-        else:
-            predicted, n_used = self._answers.numbers(X)
-            predictions = predicted if forest.predicts_each_class else np.ascontiguousarray(predicted[:, -1])
-            predictions = predictions.astype(forest.precision, copy=False)
-        return (predictions, n_used) if return_trees else predictions
+        answer = self._answers.predicted
+        predicted = answer.few.predict(X, return_trees)
+        return answer.of(X, return_trees) if predicted is None else predicted
 
     @overload
     def predict_labels(self, X: Any, *, return_trees: Literal[False] = False) -> NDArray[Any]: ...
@@ -227,8 +223,9 @@ class CompiledForest:
         True
         """
         refuse_numbers(self.classes, "labels")
-        index, n_used = self._answers.labels(X)
-        return (self.classes[index], n_used) if return_trees else self.classes[index]
+        answer = self._answers.labels
+        labels = answer.few.predict(X, return_trees)
+        return answer.of(X, return_trees) if labels is None else labels
 
     def votes(self, X: Any) -> Votes:
         """Count the votes of all trees, as `rfsize.tree_outputs` does.
@@ -262,11 +259,6 @@ class CompiledForest:
         """
         if not self.classes.size:
             raise NotAForestError("the forest predicts numbers, for which its trees cast no votes: use predict")
-        if self.table is not None and not self.table.stops.counts_alike:
-            raise ValueError(
-                "the members have weights, so the number of their votes does not decide the label: use predict or "
-                "predict_proba"
-            )
         return Votes(self._answers.counts(X), self.classes, self.n_trees, threshold=self.forest.threshold)
 
     @overload
@@ -311,17 +303,21 @@ class CompiledForest:
         True
         """
         refuse_numbers(self.classes, "probabilities")
-        probabilities, n_used = self._answers.numbers(X)
-        probabilities = probabilities.astype(self.forest.precision, copy=False)
-        return (probabilities, n_used) if return_trees else probabilities
+        answer = self._answers.probabilities
+        probabilities = answer.few.predict(X, return_trees)
+        return answer.of(X, return_trees) if probabilities is None else probabilities
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, *, compress: bool = True) -> None:
         """Write the forest and its table to one file. `rfsize.load` reads it without LightGBM or XGBoost.
 
         Parameters
         ----------
         path : str or Path
             The file.
+        compress : bool, default True
+            Whether the file is as small as can be, and has checksums. Otherwise it holds the arrays as they are used:
+            it takes several times the space, is loaded at once, and several processes can share it in memory
+            (``rfsize.load(path, mmap=True)``).
 
         Raises
         ------
@@ -341,7 +337,7 @@ class CompiledForest:
         >>> rfsize.load("forest.npz").predict(X).tolist() == compiled.predict(X).tolist()
         True
         """
-        save_forest(Path(path), self.forest, self.table, self.voting)
+        save_forest(Path(path), self.forest, self.table, self.voting, compress=compress)
 
     def to_c(self, path: str | Path, *, name: str = "forest") -> None:
         """Write the forest and its table as one C99 file, which needs nothing but a C compiler.
@@ -392,14 +388,14 @@ class CompiledForest:
         """
         if not self.forest.is_forest:
             raise NotAForestError("boosted trees are not independent: they have no size T* and no stop table")
-        return CompiledTrees(self.forest, self.n_jobs, self.voting)
+        return _CompiledTrees(self.forest, self.n_jobs, self.voting)
 
     @cached_property
     def _answers(self) -> Answers:
         return Answers(self.forest, self.n_jobs, self._stops, self.voting)
 
     @property
-    def _stops(self) -> Stops | None:
+    def _stops(self) -> Rule | None:
         return None if self.table is None else self.table.stops
 
     def __getstate__(self) -> dict[str, Any]:
@@ -411,3 +407,38 @@ def refuse_numbers(classes: NDArray[Any], what: str) -> None:
     """Raise `NotAForestError` if a regression is asked for labels or probabilities."""
     if not classes.size:
         raise NotAForestError(f"forests of a regression predict numbers, and no {what}: use predict")
+
+
+class _CompiledTrees(Forest):
+    """The trees of a compiled forest, read as a model."""
+
+    def __init__(self, forest: PackedForest, n_jobs: int, voting: str) -> None:
+        self.framework = forest.conventions.framework  # type: ignore[misc]
+        self.booster, self._n_jobs, self.ensemble = forest, n_jobs, unpacked(forest)
+        self.voting, self.is_pruned = voting, forest.is_pruned
+
+    @property
+    def output(self) -> Output:
+        return self.booster.output
+
+    @property
+    def digest(self) -> str | None:
+        return self.booster.digest
+
+    def open(self, X: Any) -> Rows:
+        return opened(self.booster, X)
+
+    def apply(self, X: Any) -> Int64s:
+        node = np.arange(self.booster.trees.nodes.size)
+        leaf = np.empty((X.shape[0], self._arrays.nodes.n_nodes.size), dtype=np.int64)
+
+        def reach(start: int, stop: int) -> None:
+            quantised(self.booster, X[start:stop]).reach(node, leaf[start:stop])
+
+        in_blocks(self.booster, reach, len(leaf), self._n_jobs)
+        return leaf.reshape(len(leaf), *self._arrays.tree_start.shape)
+
+    def first(self, n_trees: int) -> Any:
+        raise NotAForestError(
+            f"rfsize cannot cut a compiled forest: truncate the model to {n_trees} trees, and compile that"
+        )

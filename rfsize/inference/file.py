@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize import _core
 from rfsize._files import written_whole
 from rfsize._util import MAX_CLASSES, is_digest
 from rfsize.exceptions import FileError
-from rfsize.inference.archive import Archive, require
+from rfsize.inference.archive import Archive, is_plain, require
 from rfsize.models.conventions import Conventions, Reading
 from rfsize.models.link import LINKS
 from rfsize.models.model import OUTPUTS
@@ -36,9 +37,9 @@ MOST_FORESTS = 10_000  # in one file
 _SUMS = 4.0  # sums of scores stay this many times below the largest number, also after a link multiplies them
 
 _TREES: dict[str, tuple[Any, ...]] = {
-    "nodes": (np.uint8,),  # by bytes
-    "value": (np.float32, np.float64),  # as scores are added
-    "vote": (np.uint16,),
+    "nodes": (np.uint8,),  # a bit for each node, 1 for a leaf; then columns and ranks of splits, by bytes
+    "value": (np.float32, np.float64),  # of each leaf, as scores are added
+    "vote": (np.uint16,),  # of each leaf
     "tree_start": (np.int64,),
     "bit_start": (np.int64,),
     "bits": (np.uint32,),
@@ -53,25 +54,18 @@ _COLUMNS: dict[str, tuple[Any, ...]] = {
 }
 
 
-_BY_BYTES = {"trees.nodes": np.dtype("<u8"), "columns.cuts": np.dtype("<f8")}
-"""Arrays written byte by byte: the first bytes of all numbers, then the second bytes, …. That compresses better."""
+_COLUMN, _RANK, _CUT = np.dtype("<u4"), np.dtype("<u2"), np.dtype("<f8")
+"""Numbers written byte by byte: the first bytes of all numbers, then the second bytes, …. That compresses better."""
 
 
 def _bytes_of(array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[np.uint8]:
     return array.astype(dtype).view(np.uint8).reshape(-1, dtype.itemsize).T.ravel()
 
 
-def _from_bytes(name: str, content: NDArray[np.uint8]) -> NDArray[Any]:
-    dtype = _BY_BYTES[name]
-    require(content.size % dtype.itemsize == 0, f"{name} is no list of whole numbers of {dtype.itemsize} bytes")
-    array = np.ascontiguousarray(content.reshape(dtype.itemsize, -1).T).view(dtype).ravel()
-    return array.astype(dtype.newbyteorder("="), copy=False)
-
-
 def _check_sizes(sizes: dict[str, int]) -> None:
     """Check that no array is larger than a forest of so many nodes can have."""
-    n_nodes, n_cuts = (sizes[name] // dtype.itemsize for name, dtype in _BY_BYTES.items())
-    require(n_nodes <= layout.MOST_NODES, f"{n_nodes:,} nodes, more than any forest's")
+    n_nodes, n_cuts = 8 * sizes["trees.nodes"], sizes["columns.cuts"] // _CUT.itemsize
+    require(n_nodes <= 32 * layout.MOST_NODES, "more nodes than any forest's")
     require(sizes["classes"] <= MAX_CLASSES, f"{sizes['classes']:,} classes, more than any forest's")
     require(sizes["trees.value"] <= n_nodes * max(1, sizes["classes"]), "more scores than classes for a leaf")
     require(sizes["trees.tree_start"] <= n_nodes + 1, "more trees than nodes")
@@ -80,14 +74,29 @@ def _check_sizes(sizes: dict[str, int]) -> None:
     require(n_cuts <= n_nodes * layout.MOST_CATEGORIES, "more thresholds than splits")
 
 
-_ARRAYS = {"classes": None, **{f"trees.{name}": types for name, types in _TREES.items()}}
+def _named(trees: dict[str, tuple[Any, ...]], columns: dict[str, tuple[Any, ...]]) -> dict[str, tuple[Any, ...] | None]:
+    of_trees = {f"trees.{name}": types for name, types in trees.items()}
+    return {"classes": None, **of_trees, **{f"columns.{name}": types for name, types in columns.items()}}
+
+
 _FILE = Archive(
     form="rfsize forest",
-    version=7,
-    arrays=_ARRAYS | {f"columns.{name}": types for name, types in _COLUMNS.items()},
+    version=8,
+    arrays=_named(_TREES, _COLUMNS),
     check_sizes=_check_sizes,
     error=FileError,
     refusal="{path} is not a forest file, or is damaged: {reason}; compile the model and save it again",
+)
+
+
+# Holds the arrays of a forest as they are used.
+_PLAIN = Archive(
+    form="rfsize plain forest",
+    version=1,
+    arrays=_named({**_TREES, "nodes": (np.uint64,)}, {**_COLUMNS, "cuts": (np.float64,)}),
+    check_sizes=lambda sizes: require(sizes["classes"] <= MAX_CLASSES, f"{sizes['classes']:,} classes"),
+    error=FileError,
+    refusal=_FILE.refusal,
 )
 
 
@@ -95,10 +104,18 @@ Saved = tuple[PackedForest, StopTable | None, str]
 """A forest, its table, and the voting that makes its labels."""
 
 
-def save_forest(path: Path, forest: PackedForest, table: StopTable | None, voting: str) -> None:
+def save_forest(
+    path: Path, forest: PackedForest, table: StopTable | None, voting: str, *, compress: bool = True
+) -> None:
     """Write a forest to a file, whole or not at all; ``ValueError`` if the file could not be read again."""
+    content, classes = _described(forest, table, voting), _plain_classes(forest.classes)
     with _readable(path, load_forest) as partial, partial.open("wb") as file:
-        _FILE.write_to(file, *_written(forest, table, voting))
+        if compress:
+            _FILE.write_to(file, content, {"classes": classes, **_packed(forest)})
+        else:
+            trees = {f"trees.{name}": array.ravel() for name, array in forest.trees._asdict().items()}
+            columns = {f"columns.{name}": array for name, array in forest.columns._asdict().items()}
+            _PLAIN.write_plain(file, content, {"classes": classes, **trees, **columns})
 
 
 @contextmanager
@@ -115,11 +132,8 @@ def _readable(path: Path, load: Callable[[Path], Any]) -> Iterator[Path]:
             ) from error
 
 
-def _written(
-    forest: PackedForest, table: StopTable | None, voting: str
-) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """The text and the arrays to write."""
-    classes = forest.classes
+def _plain_classes(classes: NDArray[Any]) -> NDArray[Any]:
+    """Class labels without objects; ``ValueError`` if they are neither numbers nor text."""
     if classes.dtype.kind == "O" and all(isinstance(label, str) and not label.endswith("\0") for label in classes):
         classes = classes.astype(np.str_)
     if classes.dtype.kind not in "iufbU":
@@ -127,7 +141,12 @@ def _written(
             "the class labels must be numbers or text that ends with no NUL to be written to a file, found "
             f"{classes.tolist()}; train with such labels, or pickle the predictor"
         )
-    content = {
+    return classes
+
+
+def _described(forest: PackedForest, table: StopTable | None, voting: str) -> dict[str, Any]:
+    """The text to write."""
+    return {
         "n_outputs": forest.n_outputs,
         "n_features": forest.n_features,
         "feature_names": forest.feature_names,
@@ -140,10 +159,47 @@ def _written(
         "digest": forest.digest,
         "table": None if table is None else table.to_dict(),
     }
-    arrays = {f"trees.{name}": array.ravel() for name, array in forest.trees._asdict().items()}
-    arrays |= {f"columns.{name}": array for name, array in forest.columns._asdict().items()}
-    arrays |= {name: _bytes_of(arrays[name], dtype) for name, dtype in _BY_BYTES.items()}
-    return content, {"classes": classes, **arrays}
+
+
+def _packed(forest: PackedForest) -> dict[str, NDArray[Any]]:
+    """The arrays to write compressed, without what follows from others: children of splits, values of inner nodes."""
+    trees = forest.trees
+    is_leaf = trees.nodes & layout.RANK_MASK == layout.HIGHEST_RANK
+    splits = trees.nodes[~is_leaf]
+    columns = _bytes_of(splits >> layout.COLUMN_SHIFT & layout.COLUMN_MASK, _COLUMN)
+    nodes = np.concatenate([np.packbits(is_leaf), columns, _bytes_of(splits & layout.RANK_MASK, _RANK)])
+    of_leaves = {"value": trees.value[is_leaf].ravel(), "vote": trees.vote[is_leaf] if trees.vote.size else trees.vote}
+    return {
+        **{f"trees.{name}": array for name, array in {**trees._asdict(), "nodes": nodes, **of_leaves}.items()},
+        **{f"columns.{name}": array for name, array in forest.columns._asdict().items()},
+        "columns.cuts": _bytes_of(forest.columns.cuts, _CUT),
+    }
+
+
+def _unpacked_cuts(content: NDArray[np.uint8]) -> NDArray[np.float64]:
+    require(content.size % _CUT.itemsize == 0, "thresholds that are no whole numbers of bytes")
+    return np.ascontiguousarray(content.reshape(_CUT.itemsize, -1).T).view(_CUT).ravel().astype(np.float64)
+
+
+def _unpacked_trees(arrays: dict[str, NDArray[Any]], missing: NDArray[np.uint8]) -> Nodes:
+    """The trees, from what `_packed` gives; `PackedForest` checks them."""
+    start, packed, score, vote = (arrays[name] for name in ("tree_start", "nodes", "value", "vote"))
+    n_trees, n_nodes = start.size - 1, int(start[-1]) if start.size else 0
+    n_splits, n_bits = (n_nodes - n_trees) // 2, -(-n_nodes // 8)
+    n_leaves = n_nodes - n_splits
+    require(0 < n_trees <= n_nodes and n_leaves == n_splits + n_trees, "a tree has not one leaf more than splits")
+    place_of_rank = n_bits + _COLUMN.itemsize * n_splits
+    require(packed.size == place_of_rank + _RANK.itemsize * n_splits, "trees of other nodes than it has")
+    require(score.size and score.size % n_leaves == 0, "not as many scores for each leaf")
+    require(vote.size in (0, n_leaves), "a leaf without a vote")
+    nodes, leaf = np.empty(n_nodes, dtype=np.uint64), np.empty(n_leaves, dtype=np.int64)
+    is_leaf, column, rank = np.split(packed, [n_bits, place_of_rank])
+    _core.unpack_nodes(is_leaf, column, rank, missing, start, nodes, leaf)
+    value = np.zeros((n_nodes, score.size // n_leaves), score.dtype)
+    value[leaf] = score.reshape(n_leaves, -1)
+    votes = np.zeros(n_nodes if vote.size else 0, vote.dtype)
+    votes[leaf[: vote.size]] = vote
+    return Nodes(nodes, value, votes, start, arrays["bit_start"], arrays["bits"])
 
 
 # Holds the files of several forests, one after another.
@@ -165,7 +221,8 @@ def save_forests(path: Path, forests: list[Saved]) -> None:
     parts = []
     for forest in forests:
         written = BytesIO()
-        _FILE.write_to(written, *_written(*forest))
+        classes = {"classes": _plain_classes(forest[0].classes)}
+        _FILE.write_to(written, _described(*forest), classes | _packed(forest[0]))
         parts.append(written.getbuffer())
     sizes = np.array([len(part) for part in parts], dtype=np.int64)
     content = np.concatenate([np.frombuffer(part, np.uint8) for part in parts])
@@ -188,10 +245,11 @@ def load_forests(path: Path) -> list[Saved]:
     return [load_forest(path, content[end - size : end].tobytes()) for size, end in zip(sizes, ends, strict=True)]
 
 
-def load_forest(path: Path, part: bytes | None = None) -> Saved:
+def load_forest(path: Path, part: bytes | None = None, *, mapped: bool = False) -> Saved:
     """Read a file that `save_forest` wrote, and check it.
 
-    If the forest is only a part of the file at ``path``, ``part`` holds the bytes of this part.
+    If the forest is only a part of the file at ``path``, ``part`` holds the bytes of this part. With ``mapped`` the
+    arrays stay in a file that is not compressed.
 
     Raises
     ------
@@ -200,24 +258,36 @@ def load_forest(path: Path, part: bytes | None = None) -> Saved:
     OSError
         If the file cannot be read.
     """
-    with _FILE.read(path, part) as (content, arrays):
-        forest, voting, table = _checked(content, arrays), content["voting"], content["table"]
+    plain = part is None and is_plain(path)
+    if mapped and not plain and path.is_file():
+        raise ValueError(
+            f"{path} is compressed, and only a file as it is used can be shared by processes: write it with "
+            "save(path, compress=False)"
+        )
+    with _PLAIN.read_plain(path, mapped=mapped) if plain else _FILE.read(path, part) as (content, arrays):
+        columns = {name: arrays[f"columns.{name}"] for name in _COLUMNS}
+        if plain:
+            trees = Nodes(*(arrays[f"trees.{name}"] for name in Nodes._fields))
+            n_nodes, n_values = trees.nodes.size, trees.value.size
+            require(n_nodes and n_values and n_values % n_nodes == 0, "not as many scores for each leaf")
+            trees = trees._replace(value=trees.value.reshape(n_nodes, -1))
+        else:
+            columns["cuts"] = _unpacked_cuts(columns["cuts"])
+            trees = _unpacked_trees({name: arrays[f"trees.{name}"] for name in _TREES}, columns["missing"])
+        forest = _checked(content, trees, Columns(**columns), arrays["classes"])
+        voting, table = content["voting"], content["table"]
         require(voting == "soft" or (voting == "hard" and forest.classes.size), "unknown words for how labels are made")
     return forest, None if table is None else StopTable.from_dict(table), voting
 
 
-def _checked(content: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> PackedForest:
-    arrays = arrays | {name: _from_bytes(name, arrays[name]) for name in _BY_BYTES}
-    trees = {name: arrays[f"trees.{name}"] for name in _TREES}
-    n_nodes, n_values = trees["nodes"].size, trees["value"].size
-    require(n_nodes and n_values and n_values % n_nodes == 0, "not as many scores for each leaf")
+def _checked(content: dict[str, Any], trees: Nodes, columns: Columns, classes: NDArray[Any]) -> PackedForest:
     forest = PackedForest(
-        trees=Nodes(**trees | {"value": trees["value"].reshape(n_nodes, -1)}),
-        columns=Columns(**{name: arrays[f"columns.{name}"] for name in _COLUMNS}),
+        trees=trees,
+        columns=columns,
         n_outputs=_whole(content["n_outputs"], 1),
         n_features=_whole(content["n_features"], 1),
         feature_names=content["feature_names"],
-        classes=arrays["classes"],
+        classes=classes,
         conventions=_conventions_from_dict(content["conventions"]),
         threshold=content["threshold"],
         digest=content["digest"],

@@ -1,16 +1,19 @@
-"""Checks and quantises rows for a compiled forest, block by block."""
+"""The rows that a compiled forest predicts: checked, quantised block by block; or a few of them as a plain array."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import NDArray
+
 from rfsize import _core
-from rfsize._util import each_range
 from rfsize.models.columns import Columns
 from rfsize.models.rows import Chunk, Rows, open_rows, refuse_dmatrix
 from rfsize.walking.layout import PackedForest
-from rfsize.walking.leaves import quantised, rows_per_block
+from rfsize.walking.leaves import in_blocks, quantised
 
 
 def columns_of(forest: PackedForest) -> Columns:
@@ -21,7 +24,49 @@ def columns_of(forest: PackedForest) -> Columns:
 def opened(forest: PackedForest, X: Any) -> Rows:
     """The rows of ``X``; ``ValueError`` if they do not fit the forest."""
     refuse_dmatrix(X)
-    return open_rows(X, columns_of(forest))
+    columns = columns_of(forest)
+    views = column_views(X, columns)
+    if views is None:
+        return open_rows(X, columns)
+    chunk = Chunk(0, len(views[0]), lambda start, stop: [view[start:stop] for view in views])
+    return Rows(chunk.n_rows, len(views), columns.names, lambda: iter([chunk]), X, columns)
+
+
+# Types of which double precision holds every number.
+_EXACT = nw.Float32, nw.Float64, nw.Int8, nw.Int16, nw.Int32, nw.UInt8, nw.UInt16, nw.UInt32
+
+
+def column_views(X: Any, columns: Columns) -> list[NDArray[Any]] | None:
+    """The columns of a Polars or Arrow table where they lie.
+
+    None if a column has to be copied or needs a check: it has nulls, lies in pieces, is no column of training, holds
+    categories, or numbers that the framework may refuse.
+    """
+    conventions = columns.conventions
+    assert conventions is not None
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame) or not (
+        frame.implementation.is_polars() or frame.implementation.is_pyarrow()
+    ):
+        return None
+    if conventions.reading.refuses_infinite or conventions.categories or 0 in frame.shape:
+        return None
+    if frame.columns != columns.names if columns.names else len(frame.columns) != columns.n_features:
+        return None
+    if any(dtype not in _EXACT for dtype in frame.schema.values()):
+        return None
+    views = [_view(frame[:, place].to_native()) for place in range(len(frame.columns))]
+    kept = [view for view in views if view is not None]
+    return kept if len(kept) == len(views) else None
+
+
+def _view(column: Any) -> NDArray[Any] | None:
+    """A column as an array on the same memory; None if that cannot be."""
+    if column.null_count if hasattr(column, "num_chunks") else column.null_count():
+        return None
+    if hasattr(column, "num_chunks"):
+        return column.chunk(0).to_numpy(zero_copy_only=True) if column.num_chunks == 1 else None
+    return column.to_numpy(allow_copy=False) if column.n_chunks() == 1 else None
 
 
 def each_block(forest: PackedForest, rows: Rows, n_jobs: int, work: Callable[[_core.Rows, slice], None]) -> None:
@@ -32,12 +77,42 @@ def each_block(forest: PackedForest, rows: Rows, n_jobs: int, work: Callable[[_c
     ValueError
         If the rows hold a value that the framework refuses.
     """
+
+    def work_on(chunk: Chunk) -> Callable[[int, int], None]:
+        return lambda start, stop: work(
+            quantised(forest, chunk.read(start, stop)), slice(chunk.start + start, chunk.start + stop)
+        )
+
     for chunk in rows.chunks():
-        _each_block_of(forest, chunk, n_jobs, work)
+        in_blocks(forest, work_on(chunk), chunk.n_rows, n_jobs)
 
 
-def _each_block_of(forest: PackedForest, chunk: Chunk, n_jobs: int, work: Callable[[_core.Rows, slice], None]) -> None:
-    def block(start: int, stop: int) -> None:
-        work(quantised(forest, chunk.read(start, stop)), slice(chunk.start + start, chunk.start + stop))
+class PlainRows:
+    """Reads a few rows of a DataFrame or of lists as an array, for which the general checks would take too long.
 
-    each_range(block, chunk.n_rows, rows_per_block(chunk.n_rows, forest.n_columns, n_jobs=n_jobs), n_jobs=n_jobs)
+    Parameters
+    ----------
+    forest : PackedForest
+        The forest that predicts.
+    most_rows : int
+        Only so many rows are read.
+    """
+
+    def __init__(self, forest: PackedForest, most_rows: int) -> None:
+        self._names, self._most_rows = forest.feature_names, most_rows
+        self._takes_frames = not forest.conventions.categories
+        self._columns: Any = None
+
+    def read(self, X: Any) -> NDArray[Any] | None:
+        """The rows as floats; None if they are of another kind, too many, or need checks of columns or categories."""
+        if isinstance(X, list | tuple):
+            is_few = len(X) <= self._most_rows and all(isinstance(row, list | tuple) for row in X)
+            return np.asarray(X) if is_few and len(set(map(len, X))) == 1 else None
+        columns: Any = getattr(X, "columns", None)
+        if not self._takes_frames or columns is None or not hasattr(X, "iloc") or len(X) > self._most_rows:
+            return None
+        if self._columns is None or not self._columns.equals(columns):
+            if not columns.is_unique or (self._names is not None and list(columns) != self._names):
+                return None
+            self._columns = columns  # the next frames mostly have the same columns
+        return X.to_numpy()  # np.asarray takes fifty times as long

@@ -219,6 +219,12 @@ class Model(ABC):
         vote = self.ensemble.votes(threshold)
         return lambda leaves: vote[leaves.leaf[:, :, 0]]
 
+    def leaf_values(self, leaves: LeafIds) -> NDArray[np.floating[Any]]:
+        """The values that the framework adds up, in its precision, shape (n_rows, n_trees, n_scores)."""
+        if self.ensemble is None:
+            return leaves.scores
+        return self.ensemble.nodes.value[leaves.leaf].reshape(*leaves.leaf.shape[:2], -1)
+
     def partial_scores(self, leaves: LeafIds) -> NDArray[np.floating[Any]]:
         """Raw scores that the first 1, …, T iterations predict, shape (n_rows, n_trees, n_scores)."""
         if self.ensemble is None or isinstance(self, Forest):

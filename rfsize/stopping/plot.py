@@ -19,86 +19,115 @@ from rfsize.showing.plots import (
 )
 from rfsize.showing.text import most_changed, shortened
 from rfsize.statistics.certify import Certificate, clopper_pearson
-from rfsize.stopping.rules.base import Drawing, Stops
-from rfsize.stopping.terms import Terms
+from rfsize.stopping.rules import IntervalRule, Rule, SpreadRule, TallyRule, WeightedVote
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from rfsize.stopping.table import StopTable
+
 # More points than this cannot be told apart in a picture.
-_MOST_POINTS = 600
+_MOST_POINTS = 300
 
 
-def plot_table(
-    terms: Terms, stops: Stops, certificate: Certificate | None, mean_trees: float, ax: Axes | None = None
-) -> Axes:
+def plot_table(table: StopTable, ax: Axes | None = None) -> Axes:
     """Draw when rows stop, and the certificate; see `StopTable.plot`."""
+    certificate = table.certificate
     if ax is None and certificate is not None:
         figure = pyplot().figure(figsize=(10.0, 4.8), layout="constrained")
         left, ax = figure.subplots(1, 2, width_ratios=(2, 3))
-        _draw_certificate(terms, certificate, left)
+        _draw_certificate(table, certificate, left)
     ax = new_axes() if ax is None else ax
-    drawing = stops.drawing(terms.n_trees, [f"class {shortened(name)}" for name in terms.class_labels])
-    _draw(drawing, ax)
+    names = [f"class {shortened(name)}" for name in table.class_labels]
+    if isinstance(table.stops, IntervalRule | TallyRule) and table.voting == "hard":
+        _draw_votes(table.stops, table.n_trees, names, ax)
+    else:
+        _draw_bound(table.stops, table.n_trees, table.n_classes, ax)
+    mean_trees = sum(outcome.share * outcome.trees for outcome in table.by_class() if outcome.share != 0.0)
     if not math.isnan(mean_trees):
-        _mark_mean_trees(mean_trees, certificate, ax, on_axis=drawing.of_trees)
-    ax.set_title(f"When to stop voting: α = {terms.alpha!r}, {how_many(terms.n_trees, 'tree')}")
+        _mark_mean_trees(mean_trees, certificate, ax)
+    ax.set_title(f"When to stop voting: α = {table.alpha!r}, {how_many(table.n_trees, 'tree')}")
     label_counts(ax.xaxis)
-    if stops.voting == "hard" and stops.counts_alike:
-        label_counts(ax.yaxis)
     finish(ax)
     return ax
 
 
-def _draw_certificate(terms: Terms, known: Certificate, ax: Axes) -> None:
+def _draw_certificate(table: StopTable, known: Certificate, ax: Axes) -> None:
     """Draw the share of rows that differ from all trees, its certified bound, and the share that α allows."""
     counts = known.counts
     if known.average == "macro":
         groups = [
             (name, differing / rows, float(clopper_pearson(np.array(differing), np.array(rows), known.confidence)))
-            for name, differing, rows in zip(terms.class_labels, counts.disagreements, counts.rows, strict=True)
+            for name, differing, rows in zip(table.class_labels, counts.disagreements, counts.rows, strict=True)
             if rows
         ]
     else:
         groups = [("all rows", counts.disagreement, known.bound)]
     most, which = most_changed(groups, lambda group: group[2])
     shown, shares, ends = zip(*most, strict=True)
-    ax.axvline(1.0 - terms.alpha, **faint(ax, ":"), label=f"allowed: 1 − α = {1.0 - terms.alpha:.3g}")
+    ax.axvline(1.0 - table.alpha, **faint(ax, ":"), label=f"allowed: 1 − α = {1.0 - table.alpha:.3g}")
     seen = f"seen on {known.rows:,} rows, up to the bound ({in_percent(known.confidence)})"
     draw_shares(ax, shown, shares, ends, seen)
-    ax.set_xlim(right=max(ax.get_xlim()[1], 1.1 * (1.0 - terms.alpha)))
+    ax.set_xlim(right=max(ax.get_xlim()[1], 1.1 * (1.0 - table.alpha)))
     ax.set_xlabel("rows that differ from all trees")
     ax.set_title("What is certified" if known.average == "micro" else f"What is certified, {which}")
     finish(ax)
 
 
-def _draw(drawing: Drawing, ax: Axes) -> None:
-    points = np.unique(np.linspace(0, len(drawing.over) - 1, min(len(drawing.over), _MOST_POINTS)).astype(np.int64))
-    over, (low, high) = drawing.over[points], drawing.going
-    ax.fill_between(over, low[points], high[points], color="C0", alpha=0.15, linewidth=0.0, label="ask the next tree")
-    for label, curve in drawing.stops.items():
-        color = "C1" if len(ax.lines) == 0 else "C2"
-        ax.plot(over, curve[points], "o" if len(over) == 1 else "-", clip_on=False, color=color, label=label)
-    if drawing.aside is not None:
-        label, curve = drawing.aside
-        ax.plot(over, curve[points], **faint(ax, ":"), label=label)
-    if drawing.is_logarithmic:
+def _draw_votes(rule: IntervalRule | TallyRule, n_trees: int, names: list[str], ax: Axes) -> None:
+    """The votes for class 1 that stop a row which gives all its other votes to class 0."""
+    n_used = np.unique(np.linspace(1, n_trees, min(n_trees, _MOST_POINTS)).astype(np.int64))
+    decide = rule.decide(n_trees, len(names))
+    stops = np.full((2, len(n_used)), np.nan)
+    for point, t in enumerate(n_used.tolist()):
+        votes = np.zeros((t + 1, len(names)), dtype=np.int64)
+        votes[:, 1] = np.arange(t + 1)
+        votes[:, 0] = t - votes[:, 1]
+        label = decide(t, votes)
+        for index, nearest in enumerate((np.max, np.min)):
+            if (label == index).any():
+                stops[index, point] = nearest(np.flatnonzero(label == index))
+    low, high = np.nan_to_num(stops[0], nan=0.0), np.where(np.isnan(stops[1]), n_used, stops[1])
+    ax.fill_between(n_used, low, high, color="C0", alpha=0.15, linewidth=0.0, label="ask the next tree")
+    style = "o" if len(n_used) == 1 else "-"
+    for index, color in ((1, "C1"), (0, "C2")):
+        ax.plot(n_used, stops[index], style, clip_on=False, color=color, label=f"stop: {names[index]}")
+    ax.plot(n_used, n_used / 2.0, **faint(ax, ":"), label="half of the votes")
+    ax.set_xlim(n_used[0], max(n_used[0] + 1, n_used[-1]))
+    ax.set_ylim(bottom=0.0)
+    ax.set_xlabel("trees asked")
+    ax.set_ylabel(f"votes for {names[1]}", parse_math=False)
+    label_counts(ax.yaxis)
+
+
+def _draw_bound(rule: Rule, n_trees: int, n_classes: int, ax: Axes) -> None:
+    """The lead, or the spread, that stops a row."""
+    n_used = np.arange(1, n_trees)
+    xlabel, label = "trees asked", "stop: the first class is so far ahead"
+    if isinstance(rule, IntervalRule) and rule.margin is not None:
+        bound, ylabel = rule.margin[1:-1], "lead in the mean score"
+    elif isinstance(rule, SpreadRule):
+        bound, label = rule.limit / np.sqrt(1.0 / n_used - 1.0 / n_trees), "stop: scores spread by no more"
+        ylabel = f"standard deviation of the trees,\nas {rule.metric}"
+    else:
+        assert isinstance(rule, WeightedVote)
+        left = rule.remaining(n_classes)
+        n_used, bound, xlabel = np.arange(len(left)), left / left[0], "members asked, the heaviest first"
+        label, ylabel = "stop: the remaining weight cannot change the outcome", "lead, share of the weight"
+    points = np.unique(np.linspace(0, len(bound) - 1, min(len(bound), _MOST_POINTS)).astype(np.int64))
+    ax.plot(n_used[points], bound[points], "o" if len(bound) == 1 else "-", color="C1", label=label)
+    if isinstance(rule, IntervalRule) and bound.any():
         ax.set_yscale("log")
         label_sparsely(ax.yaxis, lambda lead: f"{lead:g}")
     else:
-        ax.set_ylim(0.0, drawing.highest)
-    if len(over):
-        ax.set_xlim(over[0], max(over[0] + 1, over[-1]))
-    ax.set_xlabel(drawing.xlabel)
-    ax.set_ylabel(drawing.ylabel, parse_math=False)
+        ax.set_ylim(bottom=0.0)
+    ax.set_xlabel(xlabel)
+    ax.set_ylabel(ylabel)
 
 
-def _mark_mean_trees(trees: float, certificate: Certificate | None, ax: Axes, *, on_axis: bool) -> None:
+def _mark_mean_trees(trees: float, certificate: Certificate | None, ax: Axes) -> None:
     label = f"{'expected' if certificate is None else 'measured'}: {trees:,.1f} trees per row"
-    if on_axis:
-        ax.axvline(trees, **faint(ax, "--"), label=label)
-    else:
-        ax.plot([], [], " ", label=label)
+    ax.axvline(trees, **faint(ax, "--"), label=label)
     if certificate is not None:
         of = "" if certificate.average == "micro" else " of each class"
         ax.plot([], [], " ", label=f"certified: at most {in_percent(certificate.bound)}{of} differ")

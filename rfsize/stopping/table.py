@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,12 +17,9 @@ from rfsize.counting.votes import Votes
 from rfsize.exceptions import LabelsOnlyWarning, NotAForestError
 from rfsize.statistics.certify import Certificate, ClassOutcome, RiskTarget
 from rfsize.statistics.criterion import AVERAGES, check_classes, checked_confidence, checked_tolerance
-from rfsize.stopping.document import check_signature, read_document, signed, write_document
-from rfsize.stopping.rules.base import Stops
-from rfsize.stopping.rules.from_prior import UrnStops, VotesOnRows, terms_of_prior, urn_stops
-from rfsize.stopping.rules.weighted import WeightedStops, checked_weights
-from rfsize.stopping.stored import KEYS, check_certificate, stored_fields
-from rfsize.stopping.terms import Terms, labels_of
+from rfsize.stopping import calibration, vote_prior
+from rfsize.stopping.files import expected_to_list, read_document, signed, stored_fields, write_document
+from rfsize.stopping.rules import Rule, SpreadRule, WeightedVote, checked_outputs, checked_weights, in_blocks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,7 +32,7 @@ _CLASSES_SAID = 5
 
 
 @dataclass(frozen=True, eq=False)
-class StopTable(Terms):
+class StopTable:
     """A rule that stops asking trees about a row as soon as its label is settled.
 
     Three methods make a table. If you have rows that the forest was not trained on, use `calibrate`. If you have only
@@ -49,19 +45,21 @@ class StopTable(Terms):
         Size of the forest that the table is for. 1 class means a regression.
     alpha : float
         Share of the rows that keep their label or number. A lossless table has 1.
-    prior : ndarray of float, shape (T + 1,), or None
-        How likely each final tally of T votes is; sums to 1. None means uniform. Two classes: by votes for class 1.
-        Otherwise symmetric, for the two leading classes.
-    stops : Stops
+    stops : Rule
         The votes or scores at which a row stops. ``kind`` names their type.
-    nominal : float or None
-        The alpha that the stops of a certified table of votes were built with.
+    prior : {"uniform", "given"} or None
+        Which prior over the final tallies of the votes the table was built from, if any.
     classes : tuple or None
         Class labels, if they are known.
     threshold : float or None
         For two classes: the probability above which a row is class 1, if it is known.
     certificate : Certificate or None
         The certificate for one forest. Without a certificate, the table's disagreement is only an expectation.
+    expected : tuple of ClassOutcome, or None
+        What the prior lets expect for each class, if it is known.
+    is_claimed : bool
+        Whether the table was read from a file. What it promises is then only claimed, because it cannot be checked
+        without the rows.
 
     See Also
     --------
@@ -79,16 +77,16 @@ class StopTable(Terms):
     True
     """
 
-    stops: Stops = field(kw_only=True)
-    certificate: Certificate | None = field(default=None, kw_only=True)
-
-    @classmethod
-    def of(cls, terms: Terms, stops: Stops, certificate: Certificate | None = None) -> StopTable:
-        """Make a table from new stops, and warn if it changes the labels of many rows of one class."""
-        of_terms = {field.name: getattr(terms, field.name) for field in fields(Terms)}
-        made = cls(**of_terms, stops=stops, certificate=certificate)
-        _warn_of_lost_classes(made)
-        return made
+    n_trees: int
+    n_classes: int
+    alpha: float
+    stops: Rule
+    prior: str | None = None
+    classes: tuple[Any, ...] | None = None
+    threshold: float | None = None
+    certificate: Certificate | None = None
+    expected: tuple[ClassOutcome, ...] | None = None
+    is_claimed: bool = field(default=False, kw_only=True)
 
     @classmethod
     def build(
@@ -114,16 +112,18 @@ class StopTable(Terms):
             cannot change its label.
         prior : "uniform", TreeOutputs, Votes or array_like of shape (T + 1,)
             How likely each final tally of T votes is. "uniform": SIBA [1]_. Votes on similar rows, such as out-of-bag
-            votes: HYPER [2]_; their histogram is smoothed by a moving average over five tallies, fewer at the ends. An
-            array holds the weight of each number of votes for class 1, for two classes.
+            votes: HYPER [2]_; their histogram is smoothed, for two classes by a moving average over five tallies, fewer
+            at the ends. An array holds the weight of each number of votes for class 1, for two classes.
         n_classes : int, optional
             Number of classes, for a uniform prior; 2 by default.
 
         Returns
         -------
         StopTable
-            Exact for two classes. For more, the table looks at the two leading classes only, and shares 1 − α among the
-            rivals of the leader. It then asks more trees than necessary.
+            Exact for two classes, and for up to 20 classes while there are at most ten million tallies of up to T
+            votes: 389 trees of three classes, 121 of four, 62 of five, 17 of ten. Otherwise the table looks at the two
+            leading classes only, and shares 1 − α among the rivals of the leader. It then asks more trees than
+            necessary.
 
         Raises
         ------
@@ -150,8 +150,17 @@ class StopTable(Terms):
         >>> table.expected_trees() < rfsize.StopTable.build(101, alpha=0.99).expected_trees()
         True
         """
-        terms = terms_of_prior(n_trees, alpha, prior, n_classes)
-        return cls.of(terms, urn_stops(terms.n_trees, terms.n_classes).build(terms))
+        n_trees, alpha, given, n_classes = vote_prior.checked_prior(n_trees, alpha, prior, n_classes)
+        stops, risks = vote_prior.rule_from(given, n_trees, n_classes, alpha)
+        votes = given if isinstance(given, Votes) else None
+        classes = None if votes is None else labels_of(votes.classes)
+        word, at = "uniform" if isinstance(given, str) else "given", None if votes is None else votes.threshold
+        table = cls(n_trees, n_classes, alpha, stops, word, classes, at)
+        if risks is not None:
+            expected = (ClassOutcome(label, *risk) for label, risk in zip(table.class_labels, risks, strict=True))
+            table = replace(table, expected=tuple(expected))
+        _warn_of_lost_classes(table)
+        return table
 
     @classmethod
     def calibrate(
@@ -170,9 +179,9 @@ class StopTable(Terms):
     ) -> StopTable:
         """Make a certified table for this forest from rows that it was not trained on.
 
-        A row stops when the averaged score of its leading class is far enough ahead. For probabilities or scores, a row
-        stops when the remaining trees can change little. How far is set by an exact binomial bound on your rows
-        [1]_. The bound is the table's ``certificate``; it holds for this forest with its trees in this order.
+        A row stops when its leading class is far enough ahead, in averaged scores or in votes. For probabilities or
+        scores, a row stops when the remaining trees can change little. How far is set by an exact binomial bound on
+        your rows [1]_. The bound is the table's ``certificate``; it holds for this forest with its trees in this order.
 
         Parameters
         ----------
@@ -192,8 +201,7 @@ class StopTable(Terms):
             "macro" keeps α for each class that all trees predict, so that a rare class is not lost.
         voting : {"auto", "hard", "soft"}
             How trees make a label: "soft" averages their scores, "hard" takes the majority of their votes, "auto" does
-            what the model's own ``predict`` does. "hard" makes a table like `build`, with the votes on one row in five
-            as prior.
+            what the model's own ``predict`` does.
         threshold : float, optional
             Probability above which a row is class 1, 0.5 by default. For two classes, with labels or "macro".
         missing : float, optional
@@ -248,57 +256,13 @@ class StopTable(Terms):
             )
         if goes_by == "soft":
             check_classes(adapter.classes.size, metric, average)
-        rule = Stops.calibrating(metric, goes_by, adapter.n_trees, max(1, adapter.classes.size))
-        promise = RiskTarget(alpha, confidence, average, adapter.digest, metric, tolerance)
-        return cls.of(*rule.calibrated(trees, promise))
-
-    def certified(
-        self,
-        model: Any,
-        X: Any,
-        *,
-        confidence: float = 0.95,
-        average: Literal["micro", "macro"] = "micro",
-        threshold: float | None = None,
-        missing: float | None = None,
-    ) -> StopTable:
-        """Certify a table of votes for one forest, on rows that the forest was not trained on.
-
-        A table of `build` keeps α on average over forests and over orders of their trees. `certified` returns a table
-        that keeps α for this forest with its trees in this order. It builds tables with the same prior, which ask fewer
-        and fewer trees, and takes the last one that your rows certify. The new table has a ``certificate``;
-        its ``nominal`` is the alpha that its stops were built with.
-
-        Parameters
-        ----------
-        model
-            A forest of ``n_trees`` trees and ``n_classes`` classes.
-        X, confidence, average, missing
-            As in `calibrate`. The prior must come from other rows than these.
-        threshold : float, optional
-            As in `calibrate`. By default the threshold of the votes that the table was built from, or 0.5.
-
-        Raises
-        ------
-        ValueError
-            If `build` did not make the table, or made it with alpha 1. If the table does not fit the forest or the
-            threshold, or the rows are too few.
-        """
-        choice("average", average, AVERAGES)
-        if not isinstance(self.stops, UrnStops) or self.alpha == 1.0:
-            raise ValueError(
-                "certified is for tables of votes that build made with an alpha below 1, and this one is of kind "
-                f"{self.kind!r}: a lossless table needs no certificate, and StopTable.calibrate(model, X) certifies "
-                "tables of scores"
-            )
-        at = self.threshold if threshold is None else threshold
-        trees = TreesOnRows.of(model, X, casts_votes=True, threshold=at, missing=missing)
-        adapter = trees.forest
-        self.check_labels(adapter.n_trees, adapter.classes, trees.threshold)
-        promise = RiskTarget(self.alpha, checked_confidence(confidence), average, adapter.digest)
-        of_forest = replace(self, classes=labels_of(adapter.classes), threshold=trees.threshold)
-        nominal, stops, certificate = VotesOnRows.of(trees).certified(of_forest, promise)
-        return self.of(replace(of_forest, nominal=nominal), stops, certificate)
+        target = RiskTarget(alpha, confidence, average, adapter.digest, metric, tolerance)
+        stops, certificate = calibration.calibrated(trees, target, goes_by)
+        at = trees.threshold if metric == "labels" or average == "macro" else None
+        n_classes, classes = max(1, adapter.classes.size), labels_of(adapter.classes)
+        table = cls(adapter.n_trees, n_classes, alpha, stops, None, classes, at, certificate)
+        _warn_of_lost_classes(table)
+        return table
 
     @classmethod
     def lossless(cls, weights: ArrayLike, *, n_classes: int = 2) -> StopTable:
@@ -345,8 +309,8 @@ class StopTable(Terms):
         ([1, 1, 0], [2, 3, 3])
         """
         n_classes = whole("n_classes", n_classes, at_least=2, at_most=MAX_CLASSES)
-        stops = WeightedStops.of(checked_weights(weights), n_classes)
-        return cls.of(stops.terms(n_classes), stops)
+        stops = WeightedVote(checked_weights(weights))
+        return cls(stops.weights.size, n_classes, 1.0, stops)
 
     def apply(self, tree_votes: ArrayLike) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Apply the table to the votes or scores of all trees, to see what it would answer.
@@ -377,7 +341,8 @@ class StopTable(Terms):
         >>> labels.tolist(), asked.tolist()
         ([1, 0], [2, 5])
         """
-        return self.stops.answers(self.stops.checked(tree_votes, self), self.n_classes)
+        outputs = checked_outputs(self.stops, tree_votes, self.n_trees, self.n_classes)
+        return in_blocks(self.stops, outputs, self.n_classes)
 
     @property
     def kind(self) -> str:
@@ -403,16 +368,16 @@ class StopTable(Terms):
         """Mean number of trees that a row asks.
 
         The number is exact under the prior, or counted on the rows of the certificate. ``ValueError`` if it is not
-        known: if the votes are weighted, or if there are three or more classes and no certificate.
+        known: if the votes are weighted, or if the table looks at two leading classes only.
         """
-        return self._known(self._trees)
+        return self._known(self._mean("trees"))
 
     def expected_disagreement(self) -> float:
         """Share of the rows that get another answer than from all trees; 0 if the table is lossless.
 
         As exact, and as unknown, as `expected_trees`.
         """
-        return 0.0 if self.alpha == 1.0 and self.certificate is None else self._known(self._disagreement)
+        return 0.0 if self.alpha == 1.0 else self._known(self._mean("disagreement"))
 
     def by_class(self) -> list[ClassOutcome]:
         """Disagreement and trees asked, for each class that all trees predict.
@@ -430,13 +395,24 @@ class StopTable(Terms):
         >>> [outcome.disagreement > table.expected_disagreement() for outcome in table.by_class()]
         [False, True]
         """
-        return list(self._by_class)
+        if self.certificate is not None:
+            return self.certificate.counts.by_class(self.class_labels)
+        if self.expected is not None:
+            return list(self.expected)
+        unknown = math.nan
+        wrong = 0.0 if self.alpha == 1.0 else unknown
+        return [ClassOutcome(label, unknown, wrong, unknown) for label in self.class_labels]
+
+    @property
+    def class_labels(self) -> tuple[bool | int | float | str, ...]:
+        """Class labels, or class indices if the labels are not known."""
+        return tuple(range(self.n_classes)) if self.classes is None else self.classes
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw when rows stop, on ``ax`` or a new figure. A certified table also shows the rows that differed."""
         from rfsize.stopping.plot import plot_table
 
-        return plot_table(self, self.stops, self.certificate, self._trees, ax)
+        return plot_table(self, ax)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the table to a JSON file; ``OSError`` if that fails."""
@@ -459,20 +435,25 @@ class StopTable(Terms):
 
     def to_dict(self) -> dict[str, Any]:
         """The table as plain Python values that ``json`` can write."""
-        content = {name: getattr(self, name) for name in KEYS}
-        for name in ("stops", "certificate"):
-            content[name] = None if content[name] is None else content[name].to_dict()
-        content["prior"] = None if self.prior is None else self.prior.tolist()
-        content["classes"] = None if self.classes is None else list(self.classes)
-        return signed(content)
+        return signed(
+            {
+                "n_trees": self.n_trees,
+                "n_classes": self.n_classes,
+                "kind": self.kind,
+                "alpha": self.alpha,
+                "prior": self.prior,
+                "stops": self.stops.to_dict(),
+                "classes": None if self.classes is None else list(self.classes),
+                "threshold": self.threshold,
+                "certificate": None if self.certificate is None else self.certificate.to_dict(),
+                "expected": expected_to_list(self.expected),
+            }
+        )
 
     @classmethod
     def from_dict(cls, document: dict[str, Any]) -> StopTable:
         """Read the table that `to_dict` returned; errors as in `load`."""
-        table = cls(**stored_fields(document))
-        check_certificate(table, table.stops, table.certificate)
-        check_signature(document)
-        return table
+        return cls(**stored_fields(document), is_claimed=True)
 
     def __eq__(self, other: object) -> bool:
         return self.to_dict() == other.to_dict() if isinstance(other, StopTable) else NotImplemented
@@ -480,40 +461,32 @@ class StopTable(Terms):
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        if not self.stops.counts_alike:
-            return f"StopTable({how_many(self.n_trees, 'weighted member')}, {self.n_classes} classes, lossless)"
+        claimed = ", as claimed by the file" if self.is_claimed else ""
+        if isinstance(self.stops, WeightedVote):
+            members = how_many(self.n_trees, "weighted member")
+            return f"StopTable({members}, {self.n_classes} classes, lossless{claimed})"
         classes = f"{self.n_classes} classes" if self.n_classes > 1 else "no classes"
         words = [how_many(self.n_trees, "tree"), classes, self.kind, f"alpha={self.alpha!r}"]
-        words += [self.stops.goes_by] if self.stops.goes_by else []
-        if self.voting == "hard":
-            words.append(f"prior {'uniform' if self.prior is None else 'given'}")
+        if isinstance(self.stops, SpreadRule):
+            words.append(f"metric={self.metric!r}, tolerance={self.stops.tolerance:g}")
+        if self.prior is not None:
+            words.append(f"prior {self.prior}")
         if self.threshold not in (None, 0.5):
             words.append(f"threshold={self.threshold:g}")
-        described = ", ".join(words)
-        if math.isnan(self._trees):
-            return f"StopTable({described})"
+        described, trees = ", ".join(words), self._mean("trees")
+        if math.isnan(trees):
+            return f"StopTable({described}{claimed})"
         known = "expected" if self.certificate is None else "measured"
-        figures = f"{self._trees:.1f} trees per row, {in_percent(self.expected_disagreement())} disagreement"
+        figures = f"{trees:.1f} trees per row, {in_percent(self.expected_disagreement())} disagreement"
         certified = "" if self.certificate is None else f"; {self.certificate}"
-        return f"StopTable({described}; {known}: {figures}{certified}{_rare_classes(self._by_class)})"
+        return f"StopTable({described}; {known}: {figures}{certified}{_rare_classes(self.by_class())}{claimed})"
 
-    @cached_property
-    def _by_class(self) -> list[ClassOutcome]:
-        return self.stops.by_class(self, None if self.certificate is None else self.certificate.counts)
-
-    @cached_property
-    def _trees(self) -> float:
-        """Mean number of trees asked; NaN if not known."""
+    def _mean(self, name: Literal["trees", "disagreement"]) -> float:
+        """Mean number of trees, or share of the rows that differ; NaN if not known."""
         if self.certificate is not None:
-            return self.certificate.counts.mean_trees
-        return sum(outcome.share * outcome.trees for outcome in self._by_class if outcome.share != 0.0)
-
-    @cached_property
-    def _disagreement(self) -> float:
-        """Share of the rows that differ; NaN if not known."""
-        if self.certificate is not None:
-            return self.certificate.counts.disagreement
-        return sum(outcome.share * outcome.disagreement for outcome in self._by_class if outcome.share != 0.0)
+            counts = self.certificate.counts
+            return counts.mean_trees if name == "trees" else counts.disagreement
+        return sum(outcome.share * getattr(outcome, name) for outcome in self.by_class() if outcome.share != 0.0)
 
     def _known(self, figure: float) -> float:
         if math.isnan(figure):
@@ -522,6 +495,12 @@ class StopTable(Terms):
                 "labels, asked = table.apply(tree_votes)"
             )
         return figure
+
+
+def labels_of(classes: NDArray[Any]) -> tuple[Any, ...] | None:
+    """Class labels that the file of a table can hold, which are numbers or text; else None."""
+    labels = tuple(classes.tolist())
+    return labels if labels and all(type(label) in (bool, int, float, str) for label in labels) else None
 
 
 def _rare_classes(outcomes: list[ClassOutcome]) -> str:

@@ -92,7 +92,7 @@ class Columns(NamedTuple):
 class PackedForest:
     """A forest ready to predict, without the framework that trained it.
 
-    The compiled code owns the arrays and checks them. ``trees`` and ``columns`` are read-only views.
+    The compiled code checks the arrays and reads them where they lie, so nobody may write to them.
 
     Attributes
     ----------
@@ -144,10 +144,11 @@ class PackedForest:
     native: _core.Forest = field(init=False)
 
     def __post_init__(self) -> None:
+        trees, columns = Nodes(*map(_kept, self.trees)), Columns(*map(_kept, self.columns))
         reading = self.conventions.reading
         native = _core.Forest(
-            *self.trees,
-            *self.columns,
+            trees,
+            columns,
             n_outputs=self.n_outputs,
             n_features=self.n_features,
             single_precision=reading.single_precision,
@@ -156,7 +157,6 @@ class PackedForest:
             lowest_category=reading.lowest_category,
             absent_is_missing=reading.absent_is_missing,
         )
-        trees, columns = Nodes(*native.nodes), Columns(*native.columns)
         for name, value in {"native": native, "trees": trees, "columns": columns}.items():
             object.__setattr__(self, name, value)
 
@@ -270,6 +270,13 @@ class PackedForest:
     def n_columns(self) -> int:
         """Number of columns of a quantised row, at least one."""
         return max(1, self.columns.missing.size)
+
+
+def _kept(array: Any) -> NDArray[Any]:
+    """A read-only view of the array, whose numbers lie one after another."""
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
 
 
 def packed(table: TreeNodes, vote: NDArray[np.uint16]) -> tuple[Nodes, Columns]:

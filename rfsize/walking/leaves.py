@@ -21,6 +21,7 @@ from rfsize.walking.layout import PackedForest
 Lookup = Callable[[int, int, Bools | None], LeafIds]
 
 ROWS_PER_THREAD = 2048
+FEW = 16
 
 # From this many cells (rows × trees) on, compiled loops save more time than it takes to lay out the trees and to
 # compare leaves.
@@ -34,21 +35,33 @@ _ROWS_OF_PLACE, _ROWS_PER_PLACE = 16, 4096
 # Quantised values per block of rows. They must stay in the cache, but there must be enough rows that the last undecided
 # rows still go down a tree together.
 _VALUES_PER_BLOCK = 1 << 19
-_FEWEST_ROWS, _MOST_ROWS = 512, 16_384
+_FEWEST_ROWS, _MOST_ROWS = 256, 16_384
+
+# Up to this many cells (rows × trees) one thread is done before others have begun.
+_CELLS_OF_ONE_THREAD = 1 << 18
 
 
 def quantised(forest: PackedForest, values: Any) -> _core.Rows:
-    """Rows in the form that the trees compare, from a float array or a compressed sparse row matrix."""
+    """Rows in the form that trees compare, from a float array, a sparse row matrix, or a list of columns."""
+    if isinstance(values, list):
+        return forest.native.column_rows(values)
     if not issparse(values):
         return forest.native.rows(values)
-    index, begin = values.indices.astype(np.int64, copy=False), values.indptr.astype(np.int64, copy=False)
-    return forest.native.sparse_rows(values.data.astype(np.float64, copy=False), index, begin)
+    index, begin = (np.require(part, np.int64, "A") for part in (values.indices, values.indptr))
+    return forest.native.sparse_rows(np.require(values.data, np.float64, "A"), index, begin)
 
 
-def rows_per_block(rows: int, n_columns: int, *, n_jobs: int = -1) -> int:
-    """Number of rows in a block, so that each thread has some."""
-    threads = 1 if rows <= _FEWEST_ROWS else effective_threads(n_jobs)
-    return max(min(_VALUES_PER_BLOCK // n_columns, _MOST_ROWS, -(-rows // threads)), _FEWEST_ROWS)
+def rows_in_one_call(forest: PackedForest) -> int:
+    """The most rows that take no longer together than in blocks and threads."""
+    cells = forest.trees.tree_start.size - 1
+    return max(FEW, min(_CELLS_OF_ONE_THREAD // cells, _VALUES_PER_BLOCK // forest.n_columns))
+
+
+def in_blocks(forest: PackedForest, work: Callable[[int, int], None], n_rows: int, n_jobs: int) -> None:
+    """Call ``work(start, stop)`` for blocks of rows, in ``n_jobs`` threads if that is faster; -1 for one per core."""
+    threads = 1 if n_rows <= rows_in_one_call(forest) else effective_threads(n_jobs)
+    step = max(min(_VALUES_PER_BLOCK // forest.n_columns, _MOST_ROWS, -(-n_rows // threads)), _FEWEST_ROWS)
+    each_range(work, n_rows, step, n_jobs=threads)
 
 
 def leaf_lookup(forest: Model, rows: Rows | DistributedRows, n_rows: int | None = None) -> Lookup:

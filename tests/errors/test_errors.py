@@ -561,7 +561,7 @@ OF_TABLES: list[Case] = [
         (lambda scores=scores: calibrate(own("random forest")).apply(scores), "scores")
         for scores in (np.zeros((4, 2, 1)), np.zeros((4, 31, 3)), np.zeros((4, 31, 1), str), np.zeros(3))
     ),
-    (lambda: StopTable.build(21, n_classes=4).expected_trees(), "apply"),
+    (lambda: StopTable.build(21, n_classes=40).expected_trees(), "apply"),
     (lambda: StopTable.lossless([1.0, 2.0]).expected_trees(), "apply"),
     (lambda: calibrate(own(), metric="auc", tolerance=0.1), "metric"),
     (lambda: calibrate(own(), metric="probabilities"), "tolerance"),
@@ -572,15 +572,6 @@ OF_TABLES: list[Case] = [
     (lambda: calibrate(own("lightgbm regression"), average="macro", **SCORES), "average"),
     (lambda: calibrate(own(), X), "X are"),
     (lambda: calibrate(own(), alpha=0.99), "299 rows"),
-    (lambda: StopTable.build(21).certified(own(), FRESH), "trees"),
-    *(
-        (lambda make=make: make().certified(own(), FRESH), "certified")
-        for make in (
-            lambda: StopTable.build(31, alpha=1.0),
-            lambda: StopTable.lossless(np.ones(31)),
-            lambda: calibrate(own()),
-        )
-    ),
     (lambda: compiled(table=StopTable.build(11)), "trees"),
     (lambda: compiled(table=StopTable.build(31, n_classes=3)), "classes"),
     (lambda: compiled(table=StopTable.build(31), voting="soft"), "voting"),

@@ -12,30 +12,43 @@ namespace {
 
 constexpr std::size_t N_TREES = 60, N_COLUMNS = 6, N_ROWS = 3000, N_CUTS = 200;
 
+struct Arrays {
+    std::vector<std::uint64_t> nodes;
+    std::vector<double> values, cuts;
+    std::vector<std::int64_t> tree_start{0}, feature, cut_start{0}, start{0},
+        base = std::vector<std::int64_t>(N_COLUMNS);
+    std::vector<std::uint8_t> missing = std::vector<std::uint8_t>(N_COLUMNS, AS_ZERO);
+};
+
 // Full trees of random splits.
-Forest drawn_forest(std::size_t depth, std::mt19937& random) {
+std::unique_ptr<const Forest> drawn_forest(std::size_t depth, std::mt19937& random) {
     const std::size_t splits = (std::size_t{1} << depth) - 1, n = 2 * splits + 1;
-    Nodes nodes{{}, {}, {}, 1, {}, {0}, {}, {}};
+    const auto kept = std::make_shared<Arrays>();
     for (std::size_t tree = 0; tree < N_TREES; ++tree) {
         const std::size_t first = tree * n;
         for (std::size_t place = 0; place < n; ++place) {
             const std::uint64_t left = place < splits ? first + 2 * place + 1 : first + place;
             const std::uint64_t test =
                 place < splits ? (random() % N_COLUMNS) << COLUMN_SHIFT | random() % N_CUTS : RANK_MASK;
-            nodes.nodes.push_back(left << LEFT_SHIFT | test);
-            nodes.doubles.push_back(static_cast<double>(random() % 1000) / 500.0 - 1.0);
+            kept->nodes.push_back(left << LEFT_SHIFT | test);
+            kept->values.push_back(static_cast<double>(random() % 1000) / 500.0 - 1.0);
         }
-        nodes.tree_start.push_back(static_cast<std::int64_t>(first + n));
+        kept->tree_start.push_back(static_cast<std::int64_t>(first + n));
     }
-    Columns columns{
-        {}, {0}, {}, {0}, std::vector<std::uint8_t>(N_COLUMNS, AS_ZERO), std::vector<std::int64_t>(N_COLUMNS, 0)};
     for (std::size_t column = 0; column < N_COLUMNS; ++column) {
-        columns.feature.push_back(static_cast<std::int64_t>(column));
-        for (std::size_t cut = 0; cut < N_CUTS; ++cut) columns.cuts.push_back(static_cast<double>(cut));
-        columns.cut_start.push_back(static_cast<std::int64_t>(columns.cuts.size()));
-        columns.start.push_back(static_cast<std::int64_t>(column + 1));
+        kept->feature.push_back(static_cast<std::int64_t>(column));
+        for (std::size_t cut = 0; cut < N_CUTS; ++cut) kept->cuts.push_back(static_cast<double>(cut));
+        kept->cut_start.push_back(static_cast<std::int64_t>(kept->cuts.size()));
+        kept->start.push_back(static_cast<std::int64_t>(column + 1));
     }
-    return {std::move(nodes), std::move(columns), 1, N_COLUMNS, {false, -1e300, -1.0, -1.0, false}};
+    Nodes nodes;
+    nodes.width = 1;
+    nodes.nodes = kept->nodes;
+    nodes.doubles = kept->values;
+    nodes.tree_start = kept->tree_start;
+    const Columns columns{kept->feature, kept->cut_start, kept->cuts, kept->start, kept->missing, kept->base};
+    return std::make_unique<const Forest>(nodes, columns, 1, N_COLUMNS, Reading{false, -1e300, -1.0, -1.0, false},
+                                          kept);
 }
 
 struct Answered {
@@ -61,7 +74,8 @@ Answered answered(const Forest& forest, const std::vector<double>& X, const Scor
 int main() {
     std::mt19937 random(1);
     for (const std::size_t depth : {4, 9}) {
-        const Forest forest = drawn_forest(depth, random);
+        const std::unique_ptr<const Forest> drawn = drawn_forest(depth, random);
+        const Forest& forest = *drawn;
         std::vector<double> X(N_ROWS * N_COLUMNS);
         for (double& each : X) each = static_cast<double>(random() % (N_CUTS + 2));
         const std::vector<double> bound(N_TREES + 1, 6.0);

@@ -6,24 +6,25 @@ from fractions import Fraction
 
 import numpy as np
 
-from reference.urn import urn_masses
+from reference.urn import tally_masses, urn_masses
 
 CLOSE = Fraction(1, 10**11)
 """Where a probability is as near to α as this, rounding decides."""
 
 
-def papers_rule(prior: list[Fraction], row: list[int], alpha: Fraction) -> tuple[int, int] | None:
-    """Label and trees asked by HYPER and SIBA, for two classes; None where rounding decides.
+def papers_rule(prior: dict[tuple[int, ...], Fraction], row: list[int], alpha: Fraction) -> tuple[int, int] | None:
+    """Label and trees asked by HYPER and SIBA, for a prior over final tallies; None where rounding decides.
 
     A row stops with the class that leads the votes polled if it wins with a probability above α, or can no longer lose.
     """
+    n_classes = len(next(iter(prior)))
     for asked in range(1, len(row) + 1):
-        counts = [row[:asked].count(label) for label in (0, 1)]
+        counts = [row[:asked].count(label) for label in range(n_classes)]
         certain = settled(counts, len(row) - asked)
         if certain >= 0:
             return certain, asked
-        leader, wins = int(counts[1] > counts[0]), urn_masses(prior, asked, counts[1])
-        if counts[0] != counts[1]:
+        leader, wins = counts.index(max(counts)), tally_masses(prior, counts)
+        if counts.count(max(counts)) == 1:
             distance = wins[leader] - alpha * sum(wins)
             if abs(distance) <= CLOSE * sum(wins):
                 return None

@@ -18,6 +18,34 @@ def urn_masses(prior: list[Fraction], asked: int, count: int) -> tuple[Fraction,
     return wins[0], wins[1]
 
 
+def tally_masses(prior: dict[tuple[int, ...], Fraction], counts: list[int]) -> list[Fraction]:
+    """P(the first votes have these counts, and class k wins), for each k, as sums over the final tallies."""
+    wins = [Fraction(0)] * len(counts)
+    for tally, weight in prior.items():
+        ways = math.prod(math.comb(*pair) for pair in zip(tally, counts, strict=True))
+        wins[tally.index(max(tally))] += weight * Fraction(ways, math.comb(sum(tally), sum(counts)))
+    return wins
+
+
+def redrawn(prior: dict[tuple[int, ...], Fraction], n_redrawn: int) -> dict[tuple[int, ...], Fraction]:
+    """Votes taken back at random, and as many drawn anew, each class with the weight of its votes so far plus one."""
+    for step in [-1] * n_redrawn + [1] * n_redrawn:
+        moved: dict[tuple[int, ...], Fraction] = {}
+        for tally, weight in prior.items():
+            shares = [count + (step > 0) for count in tally]
+            for label, share in enumerate(shares):
+                if share:
+                    other = tuple(count + step * (index == label) for index, count in enumerate(tally))
+                    moved[other] = moved.get(other, Fraction(0)) + weight * Fraction(share, sum(shares))
+        prior = moved
+    return prior
+
+
+def by_ones(prior: list[Fraction]) -> dict[tuple[int, ...], Fraction]:
+    """A prior over the votes for class 1, as one over the tallies of two classes."""
+    return {(len(prior) - 1 - ones, ones): weight for ones, weight in enumerate(prior)}
+
+
 def smoothed(histogram: Sequence[int | Fraction]) -> list[Fraction]:
     """rfsize's smoothing: the weight of each tally is spread evenly over the tallies at most two votes away."""
     spread = [Fraction(0)] * len(histogram)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+import json
 import math
+import warnings
 from typing import Any
 
 import numpy as np
 import pytest
+import xgboost as xgb
 from scipy.stats import binom
 from sklearn.ensemble import BaggingClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
 from sklearn.neighbors import KNeighborsClassifier
@@ -173,11 +177,11 @@ def test_of_many_draws_of_rows_few_certify_too_much() -> None:
     assert broken <= binom.ppf(0.999, 40, 0.1)
 
 
-def test_many_rows_shape_a_rule_that_others_certify() -> None:
+def test_every_row_certifies() -> None:
     X, y = problem(2, 12_200, seed=3)
     forest = RandomForestClassifier(31, max_depth=5, random_state=0).fit(X[:2000], y[:2000])
     table = StopTable.calibrate(forest, X[2000:], alpha=0.98)
-    assert 0.6 < table.certificate.rows / 10_200 < 1.0
+    assert table.certificate.rows == 10_200
     assert_bound(table, 0.98)
     score = zoo.tree_scores(forest, X[2000:])
     labels, asked = table.apply(score)
@@ -201,15 +205,26 @@ def test_rare_classes_are_warned_of() -> None:
 def test_votes_are_certified(name: str, forests: dict[str, Any]) -> None:
     forest, X = forests[name], rows_of(name)
     n_classes, alpha = 4 if "four" in name else 2, 0.95
-    built = StopTable.build(TREES, alpha=alpha, prior=rfsize.tree_outputs(forest, X[FRESH]))
-    table, votes = built.certified(forest, X[REST]), rfsize.tree_outputs(forest, X[REST]).by_tree()
+    table, votes = (
+        StopTable.calibrate(forest, X[REST], alpha=alpha, voting="hard"),
+        rfsize.tree_outputs(forest, X[REST]).by_tree(),
+    )
     labels, asked = table.apply(votes)
-    final = np.stack([(votes == label).sum(axis=1) for label in range(n_classes)], axis=1).argmax(axis=1)
+    counts = np.stack([(votes == label).cumsum(axis=1) for label in range(n_classes)], axis=2)
+    final = counts[:, -1].argmax(axis=1)
     assert_counts(table, final, labels != final, asked)
-    assert table.certificate.exact_bound <= 1 - alpha
+    assert_bound(table, alpha)
     assert (table.voting, table.promise, table.alpha) == ("hard", "certified", alpha)
     lossless = StopTable.build(TREES, alpha=1.0, n_classes=n_classes)
-    assert asked.mean() < 0.8 * lossless.apply(votes)[1].mean()
+    soonest = lossless.apply(votes)[1]
+    assert asked.mean() < 0.8 * soonest.mean()
+    # A row stops at the first lead that is large enough for so many trees, or where no vote left can change its label.
+    ordered = np.sort(counts, axis=2)
+    lead = ordered[:, :, -1] - ordered[:, :, -2]
+    for trees in range(1, TREES):
+        stops, goes_on = lead[(asked == trees) & (soonest > trees), trees - 1], lead[asked > trees, trees - 1]
+        assert stops.min(initial=TREES) > goes_on.max(initial=-1)
+    assert (labels == counts[np.arange(len(asked)), asked - 1].argmax(axis=1)).all()
 
 
 def test_votes_of_any_members() -> None:
@@ -219,9 +234,59 @@ def test_votes_of_any_members() -> None:
         table = StopTable.calibrate(ensemble, X2[REST], alpha=0.95, voting="hard")
         votes = rfsize.tree_outputs(ensemble, X2[REST]).by_tree()
         labels, final = table.apply(votes)[0], (2 * votes.sum(axis=1) > votes.shape[1]).astype(int)
-        assert (table.voting, table.certificate.rows) == ("hard", 1600)  # without those that the prior is from
+        assert (table.voting, table.certificate.rows) == ("hard", 2000)
         assert table.certificate.exact_bound <= 0.05
         assert (labels != final).mean() < 0.07
+
+
+# ------------------------------------------------------------------------------------------- the arithmetic that runs
+
+
+def scaled_leaves(booster: Any, factor: float) -> Any:
+    """An XGBoost model whose leaves are so large that single precision rounds their sums."""
+    document = json.loads(booster.save_raw("json"))
+    for tree in document["learner"]["gradient_booster"]["model"]["trees"]:
+        for node, left in enumerate(tree["left_children"]):
+            if left == -1:
+                tree["split_conditions"][node] = tree["split_conditions"][node] + factor * (1 if node % 2 else -1)
+    return xgb.Booster(model_file=bytearray(json.dumps(document).encode()))
+
+
+@pytest.mark.parametrize("voting", ["soft", "hard"])
+@pytest.mark.parametrize("metric", ["labels", "probabilities"])
+def test_certificates_count_what_compiled_forests_answer(
+    kind: str, forests: dict[str, Any], metric: Any, voting: Any
+) -> None:
+    if metric == "probabilities" and voting == "hard":
+        return
+    of_metric = {"voting": voting} if metric == "labels" else {"metric": metric, "tolerance": 0.05}
+    assert_counted_as_compiled(forests[kind], rows_of(kind)[REST], **of_metric)
+
+
+@pytest.mark.parametrize("name", ["xgboost", "xgboost of four"])
+def test_certificates_count_sums_in_single_precision(name: str, forests: dict[str, Any]) -> None:
+    """Leaves of ± 3·10⁴, whose sums single precision rounds by hundredths."""
+    forest = scaled_leaves(forests[name], 3e4)
+    rounded = zoo.tree_scores(forest, rows_of(name)[REST]).astype(np.float32).cumsum(axis=1, dtype=np.float32)
+    exact = zoo.tree_scores(forest, rows_of(name)[REST]).cumsum(axis=1, dtype=np.float64)
+    assert np.abs(rounded - exact).max() > 1e-3
+    assert_counted_as_compiled(forest, rows_of(name)[REST])
+
+
+def assert_counted_as_compiled(forest: Any, X: np.ndarray, **options: Any) -> None:
+    table = StopTable.calibrate(forest, X, alpha=0.95, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rfsize.exceptions.RfsizeWarning)
+        fast, whole = rfsize.compile(forest, table), rfsize.compile(forest, voting=table.voting)
+    if table.metric == "labels":
+        (answers, asked), final = fast.predict_labels(X, return_trees=True), whole.predict_labels(X)
+        certifies, differs = np.ones(len(X), dtype=bool), answers != final
+    else:
+        (answers, asked), final = fast.predict_proba(X, return_trees=True), whole.predict_proba(X)
+        certifies = np.arange(len(X)) % 10 > 0
+        differs = np.abs(answers.astype(float) - final).max(axis=1) > 0.05
+    assert table.certificate.disagreements == differs[certifies].sum()
+    assert sum(table.certificate.counts.trees) == asked[certifies].sum()
 
 
 # -------------------------------------------------------------------------------------------- probabilities and scores
@@ -325,3 +390,17 @@ def test_a_tolerance_of_nothing_asks_all_trees() -> None:
 def test_plots_of_certified_tables(options: dict[str, Any], forests: dict[str, Any]) -> None:
     table = StopTable.calibrate(forests["random forest"], X2[REST], alpha=0.95, **options)
     assert any("certified" in text.get_text() for text in table.plot().get_legend().get_texts())
+
+
+def test_large_numbers_keep_their_spread() -> None:
+    """Of time stamps, whose squares double precision cannot tell apart."""
+    first = ExtraTreesRegressor(TREES, min_samples_leaf=3, random_state=0).fit(X2[TRAIN], NUMBER[TRAIN])
+    later = copy.deepcopy(first)
+    for tree in later.estimators_:
+        tree.tree_.value[:] += 2.0**30
+    tables = [StopTable.calibrate(forest, X2[REST], metric="scores", tolerance=0.5) for forest in (first, later)]
+    plain, moved = (rfsize.compile(*both) for both in zip((first, later), tables, strict=True))
+    (numbers, asked), (others, trees) = (fast.predict(X2[FRESH], return_trees=True) for fast in (plain, moved))
+    assert (asked == trees).mean() > 0.99
+    assert np.abs(others - 2.0**30 - numbers)[asked == trees].max() < 1e-3
+    assert tables[1].expected_trees() == pytest.approx(tables[0].expected_trees(), rel=0.01)

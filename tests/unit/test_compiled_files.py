@@ -73,6 +73,9 @@ def test_a_file_holds_everything(name: str, path: Path) -> None:
         fast = rfsize.compile(model(name), **options)
         fast.save(path)
         assert_same(rfsize.load(path), fast, rows_for(name, 600))
+        fast.save(path, compress=False)
+        for mmap in (False, True):
+            assert_same(rfsize.load(path, mmap=mmap), fast, rows_for(name, 600))
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -145,6 +148,76 @@ def test_a_damaged_bit_is_seen(
         return
     path.write_bytes(files["lgb poisson"])  # what was damaged is padding, or a date of the archive
     assert_same(again, rfsize.load(path), rows_for("lgb poisson", 50))
+
+
+@pytest.fixture(scope="module")
+def plain_files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """The files that are not compressed."""
+    path, content = tmp_path_factory.mktemp("plain") / "forest.npz", {}
+    for name in TABLES:
+        compiled(name).save(path, compress=False)
+        content[name] = path.read_bytes()
+    return content
+
+
+@settings(max_examples=250)
+@given(
+    place=st.floats(0, 1, exclude_max=True),
+    word=st.sampled_from([0, 1, 0xFFFF, 2**31, 2**36, 2**63 - 1, 2**64 - 1, 0x7FF0000000000000, 0x7E37E43C8800759C]),
+    in_text=st.booleans(),
+    name=st.sampled_from(list(TABLES)),
+)
+def test_damaged_plain_files_do_no_harm(
+    plain_files: dict[str, bytes],
+    tmp_path_factory: pytest.TempPathFactory,
+    place: float,
+    word: int,
+    in_text: bool,
+    name: str,
+) -> None:
+    """A word of an array, or some bytes of the text; nothing has a checksum."""
+    path, content = tmp_path_factory.getbasetemp() / "plain.npz", bytearray(plain_files[name])
+    stop = 16 + int.from_bytes(content[8:16], "little")
+    at = int(place * stop) if in_text else stop + int(place * (len(content) - stop)) // 8 * 8
+    content[at : at + 8] = word.to_bytes(8, "little")
+    path.write_bytes(content)
+    assert_harmless(path)
+
+
+def test_plain_files_that_are_refused(plain_files: dict[str, bytes], path: Path) -> None:
+    content = plain_files["lgb softmax"]
+    stop = 16 + int.from_bytes(content[8:16], "little")
+    text = content[16:stop]
+    described = json.loads(text)["arrays"]
+    size = described["trees.nodes"][1]
+
+    def told(old: str, new: str) -> bytes:
+        changed = text.replace(old.encode(), new.encode())
+        assert changed != text
+        return content[:8] + len(changed).to_bytes(8, "little") + changed + bytes(-(16 + len(changed)) % 64) + rest
+
+    rest = content[stop + -stop % 64 :]
+    claims = f'"<u8", {1 << 60}', '"<u8", -1', f'"<u4", {2 * size}', '"|O", 1'
+    changes = [(f'"<u8", {size}', claim) for claim in claims]
+    for hostile in (
+        *(told(*change) for change in changes),
+        content[:-64],
+        content + bytes(64),
+        content[:20],
+        content[:8],
+    ):
+        path.write_bytes(hostile)
+        for mmap in (False, True):
+            with pytest.raises(FileError):
+                rfsize.load(path, mmap=mmap)
+
+
+def test_a_compressed_file_is_not_mapped(files: dict[str, bytes], path: Path) -> None:
+    path.write_bytes(files["lgb softmax"])
+    with pytest.raises(ValueError, match="compress=False"):
+        rfsize.load(path, mmap=True)
+    with pytest.raises(FileNotFoundError):
+        rfsize.load(path.with_name("other"), mmap=True)
 
 
 # ------------------------------------------------------------------------------------- damage that must be refused
@@ -231,7 +304,14 @@ def put(index: Any, value: Any) -> Callable[[np.ndarray], np.ndarray]:
 
 
 ARRAYS: list[tuple[str, str, Callable[[np.ndarray], np.ndarray]]] = [
-    ("lgb softmax", "trees.nodes", lambda nodes: nodes[: 8 * (len(nodes) // 16)]),
+    ("lgb softmax", "trees.nodes", lambda nodes: nodes[: len(nodes) // 2]),
+    ("lgb softmax", "trees.nodes", lambda nodes: ~nodes),
+    ("lgb softmax", "trees.nodes", put(slice(0, 4), 0)),  # too few leaves
+    ("lgb softmax", "trees.nodes", put(slice(0, 4), 0xFF)),
+    ("lgb softmax", "trees.nodes", put(slice(-200, None), 0xFF)),  # of the highest ranks
+    ("lgb softmax", "trees.tree_start", lambda start: start[:1]),
+    ("lgb softmax", "trees.tree_start", lambda start: start[:0]),
+    ("lgb softmax", "trees.tree_start", put(1, 2)),
     ("lgb softmax", "trees.tree_start", put(slice(1, 3), [2**63 - 1, -2])),
     ("lgb softmax", "trees.value", lambda value: np.tile(value, 2)),
     ("lgb softmax", "trees.value", lambda value: value.astype(np.float16)),
@@ -291,11 +371,20 @@ def test_files_that_ask_for_memory(files: dict[str, bytes], path: Path) -> None:
         claims.append(content[: entry + 20] + (1 << 31).to_bytes(4, "little") + content[entry + 24 :])
     with np.load(io.BytesIO(content)) as archive:
         bomb = {**archive, "trees.nodes": np.zeros(1 << 26, dtype=np.uint8)}
-    packed = io.BytesIO()
+        n_nodes = 1 << 16  # of which one would be a leaf, of very many scores
+        wide = {
+            **archive,
+            "trees.nodes": np.zeros(n_nodes // 8 + 6 * (n_nodes - 1), np.uint8),
+            "trees.tree_start": np.array([0, n_nodes]),
+            "trees.value": np.zeros(1 << 17),
+            "trees.vote": np.zeros(0, np.uint16),
+        }
+    packed, spread = io.BytesIO(), io.BytesIO()
     np.savez_compressed(packed, **bomb)
-    del bomb
+    np.savez_compressed(spread, **wide)
+    del bomb, wide
     tracemalloc.start()
-    for hostile in (*claims, packed.getvalue(), None):
+    for hostile in (*claims, packed.getvalue(), spread.getvalue(), None):
         if hostile is None:
             os.truncate(path, 1 << 34)
         else:

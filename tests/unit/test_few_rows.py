@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from typing import Any
+
 import lightgbm as lgb
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 import xgboost as xgb
 from scipy import sparse
@@ -12,6 +17,7 @@ from scipy import sparse
 import rfsize
 from helpers import models, zoo
 from helpers.zoo import model, rows_for
+from rfsize import _core
 
 NAMES = ["lgb binary", "lgb poisson", "xgb softprob", "random forest"]
 FORMS = {
@@ -24,6 +30,7 @@ FORMS = {
     ),
     "objects": lambda X: X.astype(object),
     "lists": lambda X: X.tolist(),
+    "tuples": lambda X: tuple(map(tuple, X)),
     "frame": lambda X: frame_of(X),
     "single precision": lambda X: X.astype(np.float32),
 }
@@ -46,6 +53,84 @@ def test_forms_of_rows(name: str, form: str) -> None:
             assert fast.predict(same).tolist() == fast.predict(X[:size]).tolist() == expected[:size]
 
 
+@pytest.mark.parametrize("voting", ["soft", "hard"])
+@pytest.mark.parametrize("name", ["lgb binary", "lgb softmax", "xgb softprob", "random forest"])
+def test_few_rows_are_answered_as_many(name: str, voting: str) -> None:
+    X, fast = rows_for(name, 3000), rfsize.compile(model(name), voting=voting)
+    for method in (fast.predict, fast.predict_labels, fast.predict_proba):
+        expected, asked = method([X[:1500], X[1500:]], return_trees=True)  # which goes the way of many rows
+        for size in (1, 2, 16, 17, 512, 513, 3000):
+            answers, trees = method(X[:size], return_trees=True)
+            assert answers.dtype == expected.dtype
+            assert answers.tolist() == method(X[:size]).tolist() == expected[:size].tolist()
+            assert trees.tolist() == asked[:size].tolist()
+
+
+def test_a_series_is_refused_by_name() -> None:
+    frame, fast = frame_of(rows_for("lgb binary", 3)), rfsize.compile(model("lgb binary"))
+    for row in (frame.iloc[0], frame.iloc[0].to_numpy(), frame.iloc[0].tolist()):
+        with pytest.raises(ValueError, match=r"X\.iloc\[\[0\]\]"):
+            fast.predict(row)
+
+
+@pytest.mark.parametrize("rows", [[[1.0, 2.0], [1.0]], [[1.0] * 28, 2.0], [["a"] * 28], [[[1.0] * 28]], [], [[]]])
+def test_lists_that_are_no_rows(rows: list) -> None:
+    with pytest.raises(ValueError, match="X"):
+        rfsize.compile(model("lgb binary")).predict(rows)
+
+
+TABLES = {
+    "Polars": lambda columns: pl.DataFrame(columns),
+    "Polars in pieces": lambda columns: pl.concat(
+        [pl.DataFrame(columns)[:7], pl.DataFrame(columns)[7:]], rechunk=False
+    ),
+    "Arrow": lambda columns: pa.table(columns),
+    "Arrow in pieces": lambda columns: pa.concat_tables([pa.table(columns)[:7], pa.table(columns)[7:]]),
+    "other order": lambda columns: pl.DataFrame(dict(reversed(columns.items()))),
+    "a slice": lambda columns: pa.table({name: np.append(0, column) for name, column in columns.items()})[1:],
+}
+
+
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("dtypes", [["f8"], ["f4"], ["f8", "f4", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "?"]])
+@pytest.mark.parametrize("name", ["lgb binary", "xgb softprob", "random forest"])
+def test_columns_of_tables(name: str, dtypes: list[str], table: str) -> None:
+    X = rows_for(name, 3000)
+    X[:, 2:] = np.nan_to_num(X[:, 2:]).round()
+    columns = {
+        f"Column_{place}": X[:, place].astype(dtypes[place % len(dtypes)] if np.isfinite(X[:, place]).all() else "f4")
+        for place in range(X.shape[1])
+    }
+    fast = rfsize.compile(model(name))
+    expected = fast.predict(np.stack([column.astype(float) for column in columns.values()], axis=1))
+    if table == "other order" and fast.forest.feature_names is None:
+        return
+    for size in (1, 8, 3000):
+        assert fast.predict(TABLES[table](columns)[:size]).tolist() == expected[:size].tolist()
+
+
+@pytest.mark.parametrize("make", [pl.DataFrame, pa.table])
+def test_columns_with_nulls(make: Any) -> None:
+    X, fast = rows_for("lgb binary", 30), rfsize.compile(model("lgb binary"))
+    columns = {f"Column_{place}": [None, *X[1:, place].tolist()] for place in range(X.shape[1])}
+    X[0] = np.nan
+    assert fast.predict(make(columns)).tolist() == fast.predict(X).tolist()
+
+
+@pytest.mark.parametrize("make", [pl.DataFrame, pa.table])
+def test_columns_are_read_where_they_lie(make: Any) -> None:
+    X, fast = rows_for("lgb binary", 20_000), rfsize.compile(model("lgb binary"), n_jobs=1)
+    table = make({f"Column_{place}": X[:, place].copy() for place in range(X.shape[1])})
+    taken = []
+    for rows in (X, table):
+        fast.predict(rows)
+        tracemalloc.start()
+        fast.predict(rows)
+        taken.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert taken[1] < taken[0] + X.nbytes / 8  # a block has most of the rows
+
+
 @pytest.mark.parametrize("number", [2.0**53 - 1, 2.0**53, -(2.0**53), 1e300, np.inf, np.nan])
 def test_large_numbers_of_short_frames(number: float) -> None:
     X = rows_for("lgb binary", 4)
@@ -63,6 +148,14 @@ def test_categories_and_their_codes(kind: str) -> None:
     for size in (1, 16, 17, 600):
         for rows in (table[:size], table.assign(**codes).to_numpy(dtype=float)[:size]):
             assert fast.predict(rows).tolist() == own[:size].tolist()
+
+
+def test_sparse_rows_that_lie_anywhere_in_memory() -> None:
+    X, fast = rows_for("lgb binary", 40), rfsize.compile(model("lgb binary"))
+    rows = sparse.csr_matrix(X)
+    rows.data = np.frombuffer(b"\0" + rows.data.tobytes(), np.uint8)[1:].view(np.float64)
+    assert not rows.data.flags.aligned
+    assert fast.predict(rows).tolist() == fast.predict(X).tolist()
 
 
 def test_sparse_rows_with_stored_zeros() -> None:
@@ -86,3 +179,14 @@ def test_rows_that_scikit_learn_refuses(name: str, value: float) -> None:
             for rows in (X, sparse.csr_matrix(X)):
                 with pytest.raises(ValueError, match=r"X|Input"):
                     predict(rows)
+
+
+def test_compiled_loops_refuse_places_and_votes_that_are_none() -> None:
+    """No framework gives these; a size that wraps would write before the array."""
+    inbag, row, none = np.zeros((2, 2), np.bool_), np.zeros(1, np.uint32), 2**64 - 1
+    for place in ((none, 0), (0, none), (2, 0), (0, 2)):
+        with pytest.raises(ValueError, match="no room"):
+            _core.draw_lightgbm(row, row, row, np.zeros(1, np.int64), inbag, *place)
+    for vote in (2, -1):
+        with pytest.raises(IndexError, match="no class"):
+            _core.count_votes(np.array([[vote]]), np.ones((1, 1), np.bool_), np.zeros((1, 2), np.int32))

@@ -71,7 +71,7 @@ def assert_follows(table: StopTable, votes: np.ndarray, rule: Any) -> None:
 def test_two_classes_follow_the_papers_rule(seed: int, n_trees: int, alpha: Fraction) -> None:
     rng = np.random.default_rng(seed)
     prior = random_prior(rng, n_trees)
-    exact = [Fraction(weight) for weight in prior.tolist()]
+    exact = reference.urn.by_ones([Fraction(weight) for weight in prior.tolist()])
     table = StopTable.build(n_trees, alpha=float(alpha), prior=prior)
     votes = orders_of(np.flatnonzero(prior).repeat(3).tolist(), n_trees, rng)  # tallies that can occur
     assert_follows(table, votes, lambda row: reference.stopping.papers_rule(exact, row, alpha))
@@ -91,18 +91,66 @@ def test_priors_from_votes_are_scaled_and_smoothed(ones: list[int], n_trees: int
         table = StopTable.build(n_trees, alpha=float(alpha), prior=given_prior)
         possible = [tally for tally, weight in enumerate(prior) if weight]
         votes = orders_of(possible * 3, n_trees, rng)
-        assert_follows(table, votes, lambda row, prior=prior: reference.stopping.papers_rule(prior, row, alpha))
+        exact = reference.urn.by_ones(prior)
+        assert_follows(table, votes, lambda row, exact=exact: reference.stopping.papers_rule(exact, row, alpha))
 
 
-@settings(max_examples=30)
-@given(SEEDS, st.integers(3, 5), st.integers(2, 25), ALPHAS, st.booleans())
-def test_more_classes_go_by_the_two_leaders(
+def tallies_of(n_trees: int, n_classes: int) -> list[tuple[int, ...]]:
+    """All tallies of so many votes."""
+    return [tally for tally in product(range(n_trees + 1), repeat=n_classes) if sum(tally) == n_trees]
+
+
+@settings(max_examples=40)
+@given(SEEDS, st.integers(3, 4), st.integers(1, 7), ALPHAS, st.booleans())
+def test_more_classes_follow_the_papers_rule(
     seed: int, n_classes: int, n_trees: int, alpha: Fraction, is_uniform: bool
 ) -> None:
     rng = np.random.default_rng(seed)
-    prior, exact = "uniform", [Fraction(1, n_trees + 1)] * (n_trees + 1)
+    prior: Any = "uniform"
+    exact = dict.fromkeys(tallies_of(n_trees, n_classes), Fraction(1))
     if not is_uniform:
-        counts = rng.multinomial(30, rng.dirichlet(np.ones(n_classes)), 200)
+        counts = rng.multinomial(n_trees, rng.dirichlet(np.ones(n_classes)), rng.integers(1, 6))
+        prior, rows = Votes(counts), list(map(tuple, counts.tolist()))
+        exact = {row: Fraction(rows.count(row)) for row in set(rows)}
+        exact = reference.urn.redrawn(exact, round(n_trees / 3))
+    table = StopTable.build(n_trees, alpha=float(alpha), prior=prior, n_classes=n_classes)
+    # Of tallies that can occur.
+    tallies = [list(exact)[index] for index in rng.integers(len(exact), size=20)]
+    votes = np.array([rng.permutation(np.repeat(np.arange(n_classes), tally)) for tally in tallies])
+    assert_follows(table, votes, lambda row: reference.stopping.papers_rule(exact, row, alpha))
+
+
+@pytest.mark.parametrize(("n_trees", "n_classes", "alpha"), [(6, 3, 0.8), (5, 4, 0.9), (7, 3, 1.0)])
+def test_figures_of_more_classes_are_those_of_all_orders(n_trees: int, n_classes: int, alpha: float) -> None:
+    table = StopTable.build(n_trees, alpha=alpha, n_classes=n_classes)
+    votes = np.array(list(product(range(n_classes), repeat=n_trees)))
+    counts = np.stack([(votes == label).sum(axis=1) for label in range(n_classes)], axis=1)
+    orders = np.array([math.factorial(n_trees) / math.prod(map(math.factorial, row)) for row in counts.tolist()])
+    weight, winner = 1 / orders / len(tallies_of(n_trees, n_classes)), counts.argmax(axis=1)
+    labels, asked = table.apply(votes)
+    assert table.expected_trees() == pytest.approx(weight @ asked)
+    assert table.expected_disagreement() == pytest.approx(weight @ (labels != winner), abs=1e-12)
+    for outcome in table.by_class():
+        of_class = weight * (winner == outcome.label)
+        expected = [of_class.sum(), of_class @ (labels != winner), of_class @ asked]
+        share = outcome.share
+        assert [share, share * outcome.disagreement, share * outcome.trees] == pytest.approx(expected, abs=1e-12)
+
+
+def test_four_classes_exactly() -> None:
+    assert StopTable.build(15, alpha=0.9, n_classes=4).expected_trees() == pytest.approx(8.54, abs=0.005)
+
+
+@settings(max_examples=30)
+@given(SEEDS, st.integers(21, 24), st.integers(2, 25), ALPHAS, st.booleans())
+def test_too_many_tallies_go_by_the_two_leaders(
+    seed: int, n_classes: int, n_trees: int, alpha: Fraction, is_uniform: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    prior: Any = "uniform"
+    exact = [Fraction(1, n_trees + 1)] * (n_trees + 1)
+    if not is_uniform:
+        counts = rng.multinomial(30, rng.dirichlet(np.full(n_classes, 0.1)), 200)
         prior = Votes(counts)
         exact = reference.urn.smoothed(reference.urn.pair_tallies_of(list(map(tuple, counts.tolist())), n_trees))
         assume(all(exact))

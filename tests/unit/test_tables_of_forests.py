@@ -38,7 +38,6 @@ def tables_at(model: Any, **threshold: float) -> dict[str, rfsize.StopTable]:
         "scores": rfsize.StopTable.calibrate(model, ROWS, alpha=0.9, voting="soft", **threshold),
         "certified votes": rfsize.StopTable.calibrate(model, ROWS, alpha=0.9, voting="hard", **threshold),
         "built": built,
-        "built and certified": built.certified(model, ROWS),
     }
 
 
@@ -56,8 +55,6 @@ def test_the_threshold_of_a_table_is_taken_along(framework: str, tmp_path: Path)
             assert same.predict_labels(FRESH).tolist() == fast.predict_labels(FRESH).tolist()
         with pytest.raises(ValueError, match="threshold"):
             rfsize.compile(model, table, threshold=0.5)
-    with pytest.raises(ValueError, match="threshold"):
-        tables_at(model, threshold=AT)["built"].certified(model, ROWS, threshold=0.5)
 
 
 def test_tables_of_any_threshold() -> None:
@@ -85,9 +82,8 @@ def test_classes_of_a_table_are_compared() -> None:
     assert table.classes == ("ash", "elm")
     for names, given in ((("ash", "elm"), table), ((0, 1), table), (("ash", "elm"), by_number)):
         rfsize.compile(forest(*names), given)  # a booster knows its classes by their numbers alone
-    for call in (rfsize.compile, lambda model, table: table.certified(model, ROWS)):
-        with pytest.raises(ValueError, match="'birch'"):
-            call(forest("birch", "elm"), table)
+    with pytest.raises(ValueError, match="'birch'"):
+        rfsize.compile(forest("birch", "elm"), table)
 
 
 @pytest.mark.parametrize("framework", ["lightgbm", "xgboost", "scikit-learn"])
@@ -100,9 +96,8 @@ def test_a_certificate_is_of_one_forest(framework: str, voting: Any, tmp_path: P
     for same in (model, *(models.kept_in(model, way, tmp_path) for way in ("pickle", *ways))):
         assert rfsize.compile(same, table).table is table
     rfsize.compile(other, built)
-    for certified in (table, built.certified(model, ROWS)):
-        with pytest.raises(ValueError, match=r"StopTable\.calibrate\(model, X\)"):
-            rfsize.compile(other, certified)
+    with pytest.raises(ValueError, match=r"StopTable\.calibrate\(model, X\)"):
+        rfsize.compile(other, table)
 
 
 def test_a_certificate_by_the_compiled_forest(tmp_path: Path) -> None:

@@ -128,9 +128,10 @@ def test_as_many_thresholds_as_a_byte_tells_apart(ranks: int, n_trees: int) -> N
         assert fast.predict(X[:size]).tolist() == booster.predict(X[:size]).tolist()
 
 
-def test_more_columns_than_a_byte_tells_apart() -> None:
-    X, options = drawn_rows(200, 20, 300), {"shape": "full", "columns": 299, "ranks": 20}
-    booster = drawn("regression", [31] * 200, n_features=300, **options)
+@pytest.mark.parametrize("columns", [63, 64, 65, 255, 299])  # in two registers, in memory, and beyond a byte
+def test_rows_of_many_columns(columns: int) -> None:
+    X, options = drawn_rows(200, 20, columns + 1), {"shape": "full", "columns": columns, "ranks": 20}
+    booster = drawn("regression", [31] * 200, n_features=columns + 1, **options)
     fast = rfsize.compile(booster)
     for size in (1, 16, 200):
         assert fast.predict(X[:size]).tolist() == booster.predict(X[:size]).tolist()

@@ -1,0 +1,177 @@
+// Rows that stop by the spread of their own scores.
+#pragma once
+
+#include "link.hpp"
+#include "rows.hpp"
+
+namespace rfsize {
+
+// See `SpreadRule` in rfsize/stopping/rules.py. A tree alone scores scale times its value, and start more.
+struct SpreadStop {
+    double limit;
+    std::size_t every;
+    std::vector<double> pooled;
+    double weight;
+    Link link;
+    double slope, scale;
+    std::vector<double> start;
+};
+
+// The leaf values of rows: their sums, and the sums of their squared distances from the first, which do not cancel.
+class Spread {
+public:
+    Spread(const SpreadStop& stop, std::size_t most)
+        : stop_(stop),
+          values_(stop.start.size(), most),
+          first_(stop.start.size(), most),
+          squares_(stop.start.size(), most),
+          mean_(stop.start.size()),
+          predicted_(stop.start.size()) {}
+
+    void enter(std::size_t n) {
+        for (std::size_t k = 0; k < mean_.size(); ++k) {
+            std::fill_n(values_[k], n, 0.0);
+            std::fill_n(squares_[k], n, 0.0);
+        }
+    }
+    void keep(std::span<const std::uint32_t> kept) {
+        values_.keep(kept);
+        first_.keep(kept);
+        squares_.keep(kept);
+    }
+    void add(std::size_t k, std::size_t j, double value, bool is_first) {
+        values_[k][j] += value;
+        if (is_first) first_[k][j] = value;
+        const double apart = value - first_[k][j];
+        squares_[k][j] += apart * apart;
+    }
+
+    // What is compared with the limit; fills mean with mean scores.
+    double left_to_change(std::size_t j, double asked, double all) {
+        for (std::size_t k = 0; k < mean_.size(); ++k) {
+            mean_[k] = stop_.start[k] + stop_.scale * values_[k][j] / asked;
+            predicted_[k] = stop_.slope * mean_[k];
+        }
+        if (stop_.link == Link::SOFTMAX)
+            softmax(std::span(predicted_));
+        else if (stop_.link != Link::IDENTITY && stop_.link != Link::SQUARE)
+            for (double& number : predicted_) number = linked(number, stop_.link);
+        double largest = 0.0;
+        for (std::size_t k = 0; k < mean_.size(); ++k) {
+            const double sum = values_[k][j] - asked * first_[k][j];
+            const double squares = std::max(stop_.scale * stop_.scale * (squares_[k][j] - sum * sum / asked), 0.0);
+            const double variance =
+                (stop_.weight * stop_.pooled[k] * stop_.pooled[k] + squares) / (stop_.weight + asked - 1.0);
+            largest = std::max(largest, std::sqrt(variance) * steepness(k));
+        }
+        return largest * std::sqrt(1.0 / asked - 1.0 / all);
+    }
+    const std::vector<double>& mean() const { return mean_; }
+
+private:
+    const SpreadStop& stop_;
+    ByColumns<double> values_, first_, squares_;
+    std::vector<double> mean_, predicted_;
+
+    double steepness(std::size_t k) const {
+        switch (stop_.link) {
+            case Link::IDENTITY: return stop_.slope;
+            case Link::EXP: return stop_.slope * predicted_[k];
+            case Link::STEP: return 0.0;
+            case Link::SOFTPLUS: return stop_.slope * (1.0 - std::exp(-predicted_[k]));
+            case Link::SQUARE: return 2.0 * stop_.slope * stop_.slope * std::abs(mean_[k]);
+            default: return stop_.slope * predicted_[k] * (1.0 - predicted_[k]);
+        }
+    }
+};
+
+// Rows stop where the spread of their scores says that what is predicted will hardly change.
+template <class Real>
+class BySpread : public Going {
+public:
+    static constexpr bool stops = true;
+
+    BySpread(const Forest& forest, const SpreadStop& stop, Matrix<Real> total, std::int64_t* asked, std::size_t most)
+        : Going(most),
+          forest_(forest),
+          stop_(stop),
+          total_(total),
+          asked_(asked),
+          sums_(total.columns, most),
+          spread_(stop, most) {}
+
+    std::size_t first_stage() const { return forest_.n_members(); }
+
+    void enter(std::span<const std::uint32_t> rows) {
+        Going::enter(rows);
+        sums_.enter(total_, rows);
+        spread_.enter(rows.size());
+    }
+    void leave(std::size_t n) { sums_.leave(total_, rows_, n); }
+    void keep(std::span<const std::uint32_t> kept) {
+        Going::keep(kept);
+        sums_.keep(kept);
+        spread_.keep(kept);
+    }
+
+    template <class Leaves>
+    void add(std::size_t member, std::size_t output, const Leaves& leaves, std::size_t n) {
+        const Real* value = forest_.values<Real>(leaves);
+        const std::size_t width = forest_.nodes().width;
+        for (std::size_t part = 0; part < width; ++part) {
+            const std::size_t k = output + part;
+            for (std::size_t j = 0; j < n; ++j) {
+                if (settled_[j]) continue;
+                const Real added = value[leaves.at[j] * width + part];
+                sums_[k][j] += added;
+                spread_.add(k, j, static_cast<double>(added), member == 0);
+            }
+        }
+    }
+
+    bool looks(std::size_t asked) const { return asked % stop_.every == 0 && asked != forest_.n_members(); }
+
+    std::size_t settle(std::size_t asked, std::size_t n) {
+        std::size_t settled = 0;
+        const auto trees = static_cast<double>(asked), all = static_cast<double>(forest_.n_members());
+        for (std::size_t j = 0; j < n; ++j) {
+            if (settled_[j] || !(spread_.left_to_change(j, trees, all) <= stop_.limit)) continue;
+            for (std::size_t k = 0; k < total_.columns; ++k)
+                sums_[k][j] =
+                    static_cast<Real>(stop_.start[k] + (spread_.mean()[k] - stop_.start[k]) * all / stop_.scale);
+            settled_[j] = 1;
+            asked_[rows_[j]] = static_cast<std::int64_t>(asked);
+            ++settled;
+        }
+        return settled;
+    }
+
+private:
+    const Forest& forest_;
+    const SpreadStop& stop_;
+    Matrix<Real> total_;
+    std::int64_t* asked_;
+    ByColumns<Real> sums_;
+    Spread spread_;
+};
+
+// What rows are looked at with, after every trees each: what is compared with the limit, of rows and looks, and mean
+// scores, of rows, looks and scores. values are of rows, trees and scores.
+template <class Real>
+void looks_by_spread(const SpreadStop& stop, std::span<const Real> values, std::size_t n_trees,
+                     const Matrix<double>& left, std::span<double> mean) {
+    Spread spread(stop, 1);
+    const Real* value = values.data();
+    double* out = mean.data();
+    for (std::size_t row = 0; row < left.rows; ++row) {
+        spread.enter(1);
+        for (std::size_t t = 0, look = 0; t < n_trees; ++t) {
+            for (std::size_t k = 0; k < stop.start.size(); ++k) spread.add(k, 0, static_cast<double>(*value++), t == 0);
+            if ((t + 1) % stop.every != 0 || t + 1 == n_trees) continue;
+            left[row][look++] = spread.left_to_change(0, static_cast<double>(t + 1), static_cast<double>(n_trees));
+            out = std::copy(spread.mean().begin(), spread.mean().end(), out);
+        }
+    }
+}
+
+}  // namespace rfsize

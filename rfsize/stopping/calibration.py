@@ -1,0 +1,316 @@
+"""Calibrates rules on rows: many factors λ are counted in one pass, and tested one after another.
+
+The counts are those of the arithmetic that will run: sums in the precision and the order of the framework, bounds by
+the operations of `IntervalRule.on`, and the labels and numbers that a compiled forest predicts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rfsize import _core
+from rfsize._util import Bools, Floats, Int64s
+from rfsize.counting.training_rows import TreesOnRows, one_in
+from rfsize.models.link import Link
+from rfsize.statistics.certify import Certificate, ClassCounts, RiskTarget
+from rfsize.stopping.on_forest import CHECK_EVERY, lossless_bounds, predicted_labels, predicted_numbers
+from rfsize.stopping.rules import IntervalRule, Rule, SpreadRule, SumScale, checked_trees, looks
+from rfsize.walking.layout import PackedForest
+
+N_FACTORS = 2048
+"""Number of factors λ that are tried. One is within 1 % of the next."""
+
+# The smallest factor, relative to the range of the scores: below the scatter of the rows of any forest.
+_SMALLEST = 1e-5
+
+# In the spread of one row, the pooled spread counts as much as this many trees.
+_PRIOR_TREES = 16.0
+
+# Limits on the spread to try, relative to the tolerance; and one row in this many gives the pooled spread.
+_LIMITS = 1e-3, 1e2
+_ROWS_PER_POOL = 10
+
+
+@dataclass(frozen=True, eq=False)
+class ExitCounts:
+    """Counts of rules on rows. The rules go from those that stop late to those that stop early.
+
+    Attributes
+    ----------
+    rows : ndarray of int64, shape (n_classes,)
+        Number of rows, by the class that all trees give.
+    differing, trees : ndarray of int64, shape (n_classes, n_rules)
+        Number of rows that differ from all trees, and number of trees until the rows stop.
+    """
+
+    rows: Int64s
+    differing: Int64s
+    trees: Int64s
+
+    @classmethod
+    def nothing(cls, n_classes: int, n_rules: int) -> ExitCounts:
+        """The counts on no rows."""
+        differing, trees = np.zeros((2, n_classes, n_rules), dtype=np.int64)
+        return cls(np.zeros(n_classes, dtype=np.int64), differing, trees)
+
+    def __iadd__(self, other: ExitCounts) -> ExitCounts:
+        for own, others in ((self.rows, other.rows), (self.differing, other.differing), (self.trees, other.trees)):
+            own += others
+        return self
+
+    def certificate(self, rule: int, target: RiskTarget) -> Certificate:
+        """The certificate of one rule."""
+        return target.certificate(ClassCounts.of_sums(self.rows, self.differing[:, rule], self.trees[:, rule]))
+
+
+@dataclass(frozen=True, eq=False)
+class RuleFamily:
+    """Rules of one shape and many factors: a row stops when a number leaves an interval.
+
+    After t trees the interval reaches from origin + (low − m − origin) · share to origin + (high + m − origin) · share,
+    with m = factor · scale.
+
+    Attributes
+    ----------
+    factors : ndarray of float64, shape (n_rules,)
+        Descending. They depend only on the forest. If rows chose them, they would be no fixed sequence to test.
+    low, high : float
+        −∞ as ``low`` leaves the upper bound alone.
+    scale, share : ndarray of float64, shape (T,)
+    origin : float
+    n_classes : int
+        1 for a regression.
+    """
+
+    factors: Floats
+    low: float
+    high: float
+    scale: Floats
+    share: Floats
+    origin: float
+    n_classes: int
+
+    def count(self, number: Floats, differs: Bools, final: Int64s) -> ExitCounts:
+        """What the rules do on rows.
+
+        Parameters
+        ----------
+        number : ndarray of float64, shape (n, T)
+            After 1, …, T trees; NaN where rows are not looked at. After the last, every row stops.
+        differs : ndarray of bool, shape (n, T)
+            Whether the answer would then differ from that of all trees.
+        final : ndarray of int64, shape (n,)
+            The class that all trees give.
+        """
+        counts = ExitCounts.nothing(self.n_classes, self.factors.size)
+        counts.rows[:] = np.bincount(final, minlength=self.n_classes)
+        low, high = (np.full(len(self.scale), bound) for bound in (self.low, self.high))
+        shape = low, high, self.scale, self.share, self.origin
+        number, differs = np.ascontiguousarray(number, dtype=np.float64), np.ascontiguousarray(differs)
+        _core.count_stops(number, differs, final, self.factors, *shape, counts.differing, counts.trees)
+        return counts
+
+
+def calibrated(trees: TreesOnRows, target: RiskTarget, voting: str) -> tuple[Rule, Certificate]:
+    """The rule that stops earliest among those that the rows certify, and its certificate.
+
+    Raises
+    ------
+    ValueError
+        If there are too few rows, or they certify no rule.
+    """
+    checked_trees(trees.forest.n_trees)
+    if target.metric != "labels":
+        return _by_spread(trees, target)
+    return _by_votes(trees, target) if voting == "hard" else _by_means(trees, target)
+
+
+def _tested(counts: ExitCounts, trees: TreesOnRows, target: RiskTarget) -> int:
+    """Index of the last rule that the rows certify; −1 if they certify none."""
+    n_classes = trees.forest.classes.size
+    target.check_rows(counts.rows, trees.forest.classes.tolist() if n_classes else [0])
+    return target.fixed_sequence(counts.differing, counts.rows)
+
+
+def margin_schedule(n_trees: int) -> Floats:
+    """√((T − t)/(tT)) after 1, …, T trees: how far the remaining trees move a mean."""
+    n_used = np.arange(1, n_trees + 1)
+    return np.asarray(np.sqrt((n_trees - n_used) / (n_used * n_trees)))
+
+
+def factors_for(width: float, schedule: Floats) -> Floats:
+    """Factors λ for numbers of this range: the first stops no row before the last tree, the last stops all at once."""
+    n_trees = len(schedule)
+    largest = 1.01 * width / schedule[-2] if n_trees > 1 else width
+    return np.geomspace(largest, largest * _SMALLEST / n_trees, N_FACTORS)
+
+
+# Labels by averaged scores
+
+
+def _by_means(trees: TreesOnRows, target: RiskTarget) -> tuple[IntervalRule, Certificate]:
+    forest, cut = packed(trees), trees.cut
+    has_cut, schedule = trees.forest.n_scores == 1, margin_schedule(forest.n_trees)
+    scale = SumScale.of(forest, has_cut=has_cut)
+    assert trees.forest.ensemble is not None
+    raw = trees.forest.ensemble.tree_scores[trees.forest.ensemble.nodes.left == -1]
+    factors = factors_for(float(max(raw.max(), cut) - min(raw.min(), cut)) or 1.0, schedule)
+    bounds = (cut, cut) if forest.n_scores == 1 else (-np.inf, 0.0)
+    family = RuleFamily(factors, *bounds, schedule, scale.share, scale.origin, len(forest.classes))
+    read = partial(_exits_of_sums, forest=forest, family=family)
+    counts = trees.added_up("values", read, partial(ExitCounts.nothing, family.n_classes, N_FACTORS))
+    chosen = _tested(counts, trees, target)
+    margin = np.append(np.inf, factors[chosen] * schedule)
+    return IntervalRule("soft", margin=margin, cut=cut if has_cut else None), counts.certificate(chosen, target)
+
+
+def _exits_of_sums(values: NDArray[Any], _: Int64s, *, forest: PackedForest, family: RuleFamily) -> ExitCounts:
+    """What bounds on the sums of scores do."""
+    sums = running_sums(added_values(values, forest), forest)
+    final = predicted_labels(forest, sums[:, -1].copy())
+    if forest.n_scores == 1:
+        number = sums[:, :, 0].astype(np.float64)
+        label = number > family.origin + (family.high - family.origin) * family.share
+        return family.count(number, label != final[:, None], final)
+    n_trees = sums.shape[1]
+    left = 1.0 - np.arange(1, n_trees + 1) / n_trees
+    ahead = sums - left[:, None] * forest.start.astype(np.float64)
+    largest = np.partition(ahead, -2, axis=2)
+    return family.count(largest[..., -1] - largest[..., -2], ahead.argmax(axis=2) != final[:, None], final)
+
+
+def packed(trees: TreesOnRows) -> PackedForest:
+    """The trees as `rfsize.compile` packs them."""
+    assert trees.forest.ensemble is not None
+    return PackedForest.of(trees.forest.ensemble, trees.rows.threshold, output=trees.forest.output)
+
+
+def added_values(values: NDArray[Any], forest: PackedForest) -> NDArray[np.floating]:
+    """The values that a packed forest adds up: at a threshold, of two shares that of class 1 alone."""
+    return np.ascontiguousarray(values[..., values.shape[2] - forest.n_scores :])
+
+
+def running_sums(values: NDArray[Any], forest: PackedForest) -> NDArray[np.floating]:
+    """The sums of scores after 1, …, T trees as compiled loops add them up, shape (n, T, n_scores)."""
+    sums = np.empty((len(values), values.shape[1] + 1, forest.n_scores), dtype=forest.precision)
+    sums[:, 0], sums[:, 1:] = forest.start, values
+    return np.cumsum(sums, axis=1, out=sums)[:, 1:]
+
+
+# Labels by votes
+
+
+def _by_votes(trees: TreesOnRows, target: RiskTarget) -> tuple[IntervalRule, Certificate]:
+    n_trees, n_classes = trees.forest.n_trees, trees.forest.classes.size
+    schedule, n_used = margin_schedule(n_trees), np.arange(1, n_trees + 1)
+    factors = factors_for(1.0, schedule)
+    family = RuleFamily(factors, -np.inf, 0.0, schedule, n_used.astype(np.float64), 0.0, n_classes)
+    counts = trees.added_up(
+        "votes", partial(_exits_of_votes, family=family), partial(ExitCounts.nothing, n_classes, N_FACTORS)
+    )
+    chosen = _tested(counts, trees, target)
+    margin = np.append(1, np.clip(np.ceil(factors[chosen] * schedule * n_used), 1, n_used + 1)).astype(np.int32)
+    certificate = counts.certificate(chosen, target)
+    if n_classes > 2:
+        return IntervalRule("hard", margin=margin), certificate
+    low, high = lossless_bounds(n_trees)
+    of_all, margin = np.arange(n_trees), margin[:-1]
+    low[:-1] = np.maximum(low[:-1], np.floor_divide(of_all - margin, 2))
+    high[:-1] = np.minimum(high[:-1], np.floor_divide(of_all + margin + 1, 2))
+    return IntervalRule("hard", low, high), certificate
+
+
+def _exits_of_votes(votes: NDArray[Any], _: Int64s, *, family: RuleFamily) -> ExitCounts:
+    """What bounds on the lead in votes do, on rows that also stop where the remaining votes cannot change the label."""
+    n_trees = votes.shape[1]
+    label, following = np.zeros((2, *votes.shape), dtype=np.int32)
+    most, second = np.full((2, *votes.shape), -1, dtype=np.int32)
+    for index in range(family.n_classes):
+        counted = np.cumsum(votes == index, axis=1, dtype=np.int32)
+        leads, follows = counted > most, counted > second  # not ≥: if classes tie, the lowest index wins
+        follows &= ~leads
+        following[leads], second[leads] = label[leads], most[leads]
+        label[leads], most[leads] = index, counted[leads]
+        following[follows], second[follows] = index, counted[follows]
+    lead = (most - second).astype(np.float64)
+    lead[lead + (label < following) > n_trees - np.arange(1, n_trees + 1)] = np.inf
+    final = label[:, -1].astype(np.int64)
+    return family.count(lead, label != final[:, None], final)
+
+
+# Probabilities and numbers
+
+
+def _by_spread(trees: TreesOnRows, target: RiskTarget) -> tuple[SpreadRule, Certificate]:
+    """Take the pooled spread from one row in ten, and certify on the other rows.
+
+    The same rows must not do both: the rules to test must not depend on the rows that test them.
+    """
+    forest, n_classes = packed(trees), trees.forest.classes.size
+    link = trees.forest.link if target.metric == "probabilities" or not n_classes else Link("identity")
+    first = SpreadRule(0.0, _pooled_spread(trees), _PRIOR_TREES, CHECK_EVERY, link, target.metric, target.tolerance)
+    limits = np.concatenate([[0.0], target.tolerance * np.geomspace(*_LIMITS, N_FACTORS - 1)])
+    ones = np.ones(forest.n_trees)
+    family = RuleFamily(-limits, -np.inf, 0.0, ones, ones, 0.0, max(1, n_classes))
+    read = partial(_exits_of_spread, forest=forest, rule=first, family=family)
+    counts = trees.added_up("values", read, partial(ExitCounts.nothing, family.n_classes, limits.size))
+    chosen = _tested(counts, trees, target)
+    if chosen < 0:
+        raise ValueError(
+            f"even rows whose trees are all alike are off by more than tolerance={target.tolerance!r} too often for "
+            f"alpha={target.alpha!r}: give a larger tolerance, more rows or a lower alpha"
+        )
+    return replace(first, limit=float(limits[chosen])), counts.certificate(chosen, target)
+
+
+def _exits_of_spread(
+    values: NDArray[Any], place: Int64s, *, forest: PackedForest, rule: SpreadRule, family: RuleFamily
+) -> ExitCounts:
+    """What each limit on the spread does, on all rows but those that gave the pooled spread."""
+    added = added_values(values[~one_in(_ROWS_PER_POOL, place)], forest)
+    n_rows, n_trees, _ = added.shape
+    total = running_sums(added, forest)[:, -1]
+    final = predicted_labels(forest, total.copy()) if len(forest.classes) else np.zeros(n_rows, dtype=np.int64)
+    native, start, scale = rule.on(forest), forest.start.astype(np.float64), forest.n_trees / forest.divisor
+    left, mean = looks(native, added, rule.every)
+    number, differs = np.full((n_rows, n_trees), np.nan), np.zeros((n_rows, n_trees), dtype=np.bool_)
+    whole = _numbers(rule, forest, total)
+    for look in range(left.shape[1]):
+        after = (look + 1) * rule.every - 1
+        stopped = (start + (mean[:, look] - start) * n_trees / scale).astype(forest.precision)  # as the loops stop it
+        number[:, after] = -left[:, look]
+        with np.errstate(invalid="ignore"):  # a link far from the scores of any row
+            differs[:, after] = np.abs(_numbers(rule, forest, stopped) - whole).max(axis=1) > rule.tolerance
+    return family.count(number, differs, final)
+
+
+def _numbers(rule: SpreadRule, forest: PackedForest, total: NDArray[np.floating]) -> Floats:
+    """What a rule predicts from sums of scores, shape (n, n_outputs)."""
+    n_classes = len(forest.classes)
+    if n_classes and rule.metric == "scores":
+        return np.asarray(total / forest.divisor, dtype=np.float64)
+    numbers = np.empty((len(total), max(1, n_classes)))
+    with np.errstate(over="ignore", invalid="ignore"):
+        predicted_numbers(forest, total.copy(), numbers)
+    return numbers
+
+
+def _pooled_spread(trees: TreesOnRows) -> Floats:
+    """Standard deviation of the scores around the mean of their row, from one row in ten; shape (n_scores,)."""
+    squares = np.concatenate(trees.added_up("scores", _squares, list))
+    return np.asarray(np.sqrt(squares.sum(axis=0) / max(len(squares) * (trees.forest.n_trees - 1), 1)))
+
+
+def _squares(scores: NDArray[Any], place: Int64s) -> list[Floats]:
+    """The squared distances of scores from the mean of their row, for one row in ten.
+
+    They are kept row by row, because the last bits of a sum would depend on the blocks of rows.
+    """
+    given = scores[one_in(_ROWS_PER_POOL, place)].astype(np.float64)
+    mean = np.sum(given, axis=1, keepdims=True) / given.shape[1]
+    return [np.sum((given - mean) ** 2, axis=1)]
