@@ -189,4 +189,4 @@ def test_compiled_loops_refuse_places_and_votes_that_are_none() -> None:
             _core.draw_lightgbm(row, row, row, np.zeros(1, np.int64), inbag, *place)
     for vote in (2, -1):
         with pytest.raises(IndexError, match="no class"):
-            _core.count_votes(np.array([[vote]]), np.ones((1, 1), np.bool_), np.zeros((1, 2), np.int32))
+            _core.count_votes(np.array([[vote]]), np.ones((1, 1), np.bool_), np.zeros((1, 1, 2), np.int32))
