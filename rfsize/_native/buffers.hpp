@@ -96,7 +96,7 @@ public:
     bool hold(nb::handle from) {
         constexpr int flags = PyBUF_C_CONTIGUOUS | (std::is_const_v<T> ? 0 : PyBUF_WRITABLE);
         return buffer_.hold(from, flags) && buffer_.is<T>() && buffer_.view().ndim == N &&
-               reinterpret_cast<std::uintptr_t>(data()) % alignof(T) == 0;
+               (size() == 0 || reinterpret_cast<std::uintptr_t>(data()) % alignof(T) == 0);
     }
 
     std::size_t shape(int axis) const { return static_cast<std::size_t>(buffer_.view().shape[axis]); }

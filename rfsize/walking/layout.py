@@ -273,8 +273,8 @@ class PackedForest:
 
 
 def _kept(array: Any) -> NDArray[Any]:
-    """A read-only view of the array, whose numbers lie one after another."""
-    view = np.ascontiguousarray(array).view()
+    """A read-only view of the array, or of a copy if its numbers do not lie one after another, or lie unaligned."""
+    view = np.require(array, requirements=("C_CONTIGUOUS", "ALIGNED")).view()
     view.flags.writeable = False
     return view
 

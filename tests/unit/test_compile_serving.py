@@ -73,6 +73,16 @@ def test_pickles_and_joblib(name: str) -> None:
     assert np.array_equal(np.concatenate(parts), expected)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_arrays_of_a_pickle_may_lie_anywhere(name: str) -> None:
+    """A message between machines holds the arrays of a pickle wherever they come to lie, and nobody may write there."""
+    fast, X, arrays = rfsize.compile(model(name)), rows_for(name, 50), []
+    pickled = pickle.dumps(fast, protocol=5, buffer_callback=arrays.append)
+    assert arrays
+    sent = [memoryview(b"-" + array.raw())[1:] for array in arrays]
+    assert np.array_equal(pickle.loads(pickled, buffers=sent).predict(X), fast.predict(X))
+
+
 def _in_child(fast: Any, X: np.ndarray, result: Any) -> None:
     result.put((fast.predict(X), fast.predict(X[:1])))
 
