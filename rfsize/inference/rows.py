@@ -115,4 +115,6 @@ class PlainRows:
             if not columns.is_unique or (self._names is not None and list(columns) != self._names):
                 return None
             self._columns = columns  # the next frames mostly have the same columns
+        if any(dtype.kind == "O" for dtype in X.dtypes.array):  # categories, which to_numpy() takes for numbers
+            return None
         return X.to_numpy()  # np.asarray takes fifty times as long

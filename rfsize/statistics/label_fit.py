@@ -286,7 +286,7 @@ def _disagreement_of_few(blocks: Blocks, cut: float, n_trees: int, *, of_scores:
     """
     n_first = blocks.n_first.min(axis=1)
     enough = n_first >= 2 * n_trees
-    if not len(enough) or enough.mean() < 0.5:
+    if not len(enough) or enough.mean() < 0.2:
         return math.nan
     blocks, n_first = blocks.where(enough), n_first[enough]
     n_rows, n_kept, n_scores = blocks.first.shape

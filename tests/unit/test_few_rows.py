@@ -139,6 +139,15 @@ def test_large_numbers_of_short_frames(number: float) -> None:
     assert fast.predict(frame_of(X)).tolist() == fast.predict(X).tolist()
 
 
+@pytest.mark.parametrize("n_rows", [1, 2000])
+@pytest.mark.parametrize("name", ["lgb binary", "xgb softprob", "random forest"])
+def test_categories_of_numbers_are_no_numbers(name: str, n_rows: int) -> None:
+    fast, rows = rfsize.compile(model(name)), frame_of(rows_for(name, n_rows))
+    rows[rows.columns[0]] = rows[rows.columns[0]].round().astype("category")
+    with pytest.raises(ValueError, match=str(rows.columns[0])):
+        fast.predict(rows)
+
+
 @pytest.mark.parametrize("kind", ["lightgbm categories", "xgboost categories"])
 def test_categories_and_their_codes(kind: str) -> None:
     forest = models.model(kind)
