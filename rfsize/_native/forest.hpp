@@ -494,7 +494,7 @@ private:
             const std::uint64_t node = nodes_.nodes[place], rank = node & RANK_MASK;
             const std::uint64_t way = (node >> LEFT_SHIFT) - place, column = (node >> COLUMN_SHIFT) & COLUMN_MASK;
             const bool is_split = rank != RANK_MASK;
-            fits &= !is_split | ((rank < SHORT_RANK_MASK) & (way <= 0xFFFF));
+            fits &= !is_split || ((rank < SHORT_RANK_MASK) & (way <= 0xFFFF));
             const auto word = static_cast<std::uint32_t>(way << SHORT_LEFT_SHIFT | column << SHORT_COLUMN_SHIFT |
                                                          (SHORT_RANK_MASK - rank));
             found[place] = is_split ? word : 0;
