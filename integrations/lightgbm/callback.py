@@ -30,6 +30,7 @@ from rfsize.exceptions import (
 )
 from rfsize.integrations.lightgbm.training_votes import (
     PredictedVotes,
+    Voters,
     VotesInTraining,
     WalkedVotes,
     dataset_of,
@@ -296,9 +297,9 @@ class _ForestsInTraining:
             rows = rows_of(dataset) if data is None else data
             self.groups = resolve_groups(callback.groups, rows, dataset.num_data())
         # The loss of a metric is measured on smaller forests of the trees that are read, so all trees are.
-        of_read = {"share": 1.0 / len(boosters), "every_tree": criterion.kind == "metric"}
-        of_rows = callback.threshold, self.groups, validation
-        self._votes = [_votes_in(data, of_read, booster, *of_rows) for booster in boosters]
+        share, every_tree = 1.0 / len(boosters), criterion.kind == "metric"
+        voters = [Voters(booster, callback.threshold, self.groups, validation) for booster in boosters]
+        self._votes = [_votes_of(of, data, share=share, every_tree=every_tree) for of in voters]
         first, truth = self._votes[0].forest, [votes.truth for votes in self._votes]
         are_soft = any(labels is not None and first.text.are_soft(labels) for labels in truth)
         if are_soft:
@@ -383,21 +384,18 @@ class _ForestsInTraining:
             )
 
 
-def _votes_in(
-    data: Any, of_read: dict[str, Any], booster: Any, threshold: float, groups: Groups, validation: str | None
-) -> VotesInTraining:
+def _votes_of(voters: Voters, data: Any, *, share: float, every_tree: bool) -> VotesInTraining:
     """Votes of the rows, if they are at hand; if not, those that LightGBM's predictions tell."""
-    of_training = booster, threshold, groups, validation
     if data is not None:
-        return WalkedVotes(*of_training, rows=data, are_all=validation is not None)
+        return WalkedVotes(voters, data, are_all=voters.validation is not None)
     try:
-        if (kept := rows_of(dataset_of(booster, validation))) is not None:
-            return WalkedVotes(*of_training, rows=kept)
+        if (kept := rows_of(dataset_of(voters.booster, voters.validation))) is not None:
+            return WalkedVotes(voters, kept)
     except RfsizeError:
         raise
     except ValueError:  # rows of a kind, or under names, that rfsize does not take
         pass
-    return PredictedVotes(*of_training, **of_read)
+    return PredictedVotes(voters, share=share, every_tree=every_tree)
 
 
 def _duration(seconds: float) -> str:

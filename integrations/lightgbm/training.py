@@ -26,6 +26,7 @@ from rfsize.integrations.lightgbm.model import (
 )
 from rfsize.integrations.lightgbm.training_votes import (
     PredictedVotes,
+    Voters,
     VotesInTraining,
     WalkedVotes,
     rows_of,
@@ -276,10 +277,8 @@ class LightGbmInTraining(ForestInTraining):
             if self._votes is not None:
                 self._votes.read()
                 continue
-            of_training = self._booster, self.threshold, self.groups
-            self._votes = (
-                PredictedVotes(*of_training) if self._rows is None else WalkedVotes(*of_training, rows=self._rows)
-            )
+            voters = Voters(self._booster, self.threshold, self.groups)
+            self._votes = PredictedVotes(voters) if self._rows is None else WalkedVotes(voters, self._rows)
         votes = self._votes
         assert votes is not None
         self.n_trees, self.out_of_bag = self.n_trees + n_trees, self.of_first.plus(votes.sums())

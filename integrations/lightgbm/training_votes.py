@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import lightgbm as lgb
 import numpy as np
@@ -82,10 +82,10 @@ def rows_of(dataset: lgb.Dataset) -> Any:
     return rows
 
 
-class VotesInTraining(ABC):
-    """Votes and scores of the trees of a booster in training on rows.
+class Voters(NamedTuple):
+    """The trees of a booster in training, and the rows on which they vote.
 
-    Parameters
+    Attributes
     ----------
     booster : lightgbm.Booster
         It has just got its first tree.
@@ -96,6 +96,21 @@ class VotesInTraining(ABC):
     validation : str, optional
         Name of the validation set on whose rows all trees vote. By default these are the training rows, on which only
         trees vote that did not see them.
+    """
+
+    booster: lgb.Booster
+    threshold: float
+    groups: Groups
+    validation: str | None = None
+
+
+class VotesInTraining(ABC):
+    """Votes and scores of the trees of a booster in training on rows.
+
+    Parameters
+    ----------
+    voters : Voters
+        The trees, and which rows they vote on.
 
     Attributes
     ----------
@@ -133,8 +148,9 @@ class VotesInTraining(ABC):
     is_proven = False
     _sums: Sums
 
-    def __init__(self, booster: lgb.Booster, threshold: float, groups: Groups, validation: str | None = None) -> None:
-        self.booster, self.groups, self.validation = booster, groups, validation
+    def __init__(self, voters: Voters) -> None:
+        booster, threshold, self.groups, validation = voters
+        self.booster, self.validation = booster, validation
         self.forest, self.dataset = forest_of(booster, num_iteration=1), dataset_of(booster, validation)
         machines = self.forest.text.parameters.get("num_machines", "1")
         if machines != "1":
@@ -222,8 +238,8 @@ class WalkedVotes(VotesInTraining):
 
     Parameters
     ----------
-    *of_training
-        As in `VotesInTraining`.
+    voters : Voters
+        The trees, and which rows they vote on.
     rows : array_like, DataFrame or sparse matrix
         The rows of the Dataset, in its order.
     are_all : bool
@@ -237,8 +253,8 @@ class WalkedVotes(VotesInTraining):
         If there are more or fewer, or with other columns; or if the folds of ``lgb.cv`` hold other rows.
     """
 
-    def __init__(self, *of_training: Any, rows: Any, are_all: bool = False) -> None:
-        super().__init__(*of_training)
+    def __init__(self, voters: Voters, rows: Any, *, are_all: bool = False) -> None:
+        super().__init__(voters)
         self._sums, self._n_counted = self.nothing(), 0
         whole, number = self.dataset, None
         if are_all:
@@ -289,16 +305,16 @@ class PredictedVotes(VotesInTraining):
 
     Parameters
     ----------
-    *of_training
-        As in `VotesInTraining`.
+    voters : Voters
+        The trees, and which rows they vote on.
     share : float, optional
         Read a share of at most 20,000 rows, drawn at random. All rows by default.
     every_tree : bool
         Whether to read every tree, even of many rows.
     """
 
-    def __init__(self, *of_training: Any, share: float | None = None, every_tree: bool = True) -> None:
-        super().__init__(*of_training)
+    def __init__(self, voters: Voters, *, share: float | None = None, every_tree: bool = True) -> None:
+        super().__init__(voters)
         n_rows, n_outputs = self.n_rows, self.forest.n_scores
         if share is not None:
             most = max(1, int(share * min(_MOST_ROWS, 2 * _MOST_CELLS // (n_outputs * (n_outputs + 1)))))

@@ -323,10 +323,11 @@ class PartSums:
         n_parts, n_bags = min(n_trees, most), max(self.n_scored.shape[2], more.n_scored.shape[2])
         total = np.zeros((len(first.rows), n_parts, n_scores))
         n_scored = np.zeros((len(first.rows), n_parts, n_bags), dtype=np.uint16)
-        for part, start in ((first, 0), (second, self.n_trees)):
-            place = (start + np.arange(part.total.shape[1])) % most
-            total[:, place] += part.total
-            n_scored[:, place] += part.n_scored
+        for part, start in ((first, 0), (second, self.n_trees % most)):
+            n_ahead = min(part.total.shape[1], most - start)  # the others go round to the first parts
+            for own, others in ((total, part.total), (n_scored, part.n_scored)):
+                own[:, start : start + n_ahead] += others[:, :n_ahead]
+                own[:, : others.shape[1] - n_ahead] += others[:, n_ahead:]
         votes = first.votes + np.roll(second.votes, self.n_trees % N_BLOCKS, axis=1)
         return replace(first, n_trees=n_trees, votes=votes, total=total, n_scored=n_scored)
 
