@@ -1,4 +1,4 @@
-"""Every picture: of reports, out-of-bag scores and importances, and the style of all others.
+"""Every picture: of reports, out-of-bag scores, importances and bagging fractions, and the style of all others.
 
 Matplotlib is imported only when a picture is drawn.
 """
@@ -14,6 +14,7 @@ import numpy as np
 
 from rfsize._util import how_many, in_percent
 from rfsize.showing.text import (
+    fraction_choice,
     from_to,
     how_likely,
     importances_title,
@@ -36,8 +37,9 @@ if TYPE_CHECKING:
     from rfsize.api.importance import Importances
     from rfsize.api.oob_score import OobScore
     from rfsize.api.report import Report
+    from rfsize.training.bagging_fraction import FractionSearch
 
-_LINE = 70  # characters of a warning above a picture
+_LINE, _TITLE = 70, 60  # characters of a line of a warning above a picture, and of a title
 _SIZES = 60  # at which losses are drawn
 _DRAWN = 40  # most columns of importances that a figure has room for
 
@@ -300,7 +302,7 @@ def draw_by_class(report: Report, ax: Axes) -> None:
     finish(ax)
 
 
-# Scores and importances
+# Scores, importances and fractions
 
 
 def plot_score(score: OobScore, ax: Axes | None = None) -> Axes:
@@ -380,5 +382,34 @@ def plot_importances(importances: Importances, ax: Axes | None = None) -> Axes:
     ax.invert_yaxis()
     ax.set_xlabel(f"loss of {label_of(importances.metric)} when the column is shuffled")
     ax.set_title(importances_title(importances))
+    finish(ax)
+    return ax
+
+
+def plot_fractions(search: FractionSearch, ax: Axes | None = None) -> Axes:
+    """Draw the out-of-bag curve with its standard errors, and the chosen fraction.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    from matplotlib.ticker import PercentFormatter
+
+    ax, curve = new_axes() if ax is None else ax, search.curve
+    points, label = (curve["fraction"], curve[search.metric]), f"out-of-bag {search.metric} ± standard error"
+    ax.errorbar(*points, curve["standard_error"], fmt="o-", color="C0", capsize=2.5, label=label)
+    chosen = curve[curve["fraction"] == search.best]
+    ax.plot(chosen["fraction"], chosen[search.metric], "D", color="C1", zorder=5, label="chosen")
+    ax.axvline(search.best, color="C1", linewidth=1.0, linestyle="--", zorder=1)
+    ax.set_title("\n".join(wrap(fraction_choice(search), _TITLE)))
+    ax.set_xlabel("bagging fraction (rows drawn without replacement)")
+    ax.set_ylabel(f"out-of-bag {search.metric}")
+    if search.of_labels and search.metric == "error":
+        ax.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
     finish(ax)
     return ax

@@ -7,8 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from textwrap import wrap
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,14 +35,11 @@ from rfsize.models.rows import n_rows_of
 from rfsize.models.training import Trainer
 from rfsize.showing.html import Page, Result
 from rfsize.showing.pages import fraction_page
-from rfsize.showing.plots import finish, new_axes
-from rfsize.showing.text import fraction_choice, fraction_text
+from rfsize.showing.plots import plot_fractions
+from rfsize.showing.text import fraction_text
 from rfsize.statistics.margins import halves
 from rfsize.statistics.metrics import SQUARED_ERROR, Metric, check_direction, metric_on_rows, value_of
 from rfsize.statistics.row_errors import metric_error
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _MIN_TREES = 10
 _RULES = ("keep", "best")
@@ -56,8 +52,6 @@ _ANY_FRACTION = 0.5
 
 # A forest is at a disadvantage if its rows have less than this share of the votes that its fraction should leave.
 _FAIR_SHARE = 0.5
-
-_TITLE_WIDTH = 60  # characters
 
 
 def select_bagging_fraction(
@@ -451,33 +445,7 @@ class FractionSearch(Result):
         kept = ("best", "own", "rule", "metric", "n_rows", "n_dropped")
         return {**{name: getattr(self, name) for name in kept}, "left_out": list(self.left_out), "curve": rows}
 
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the out-of-bag curve with its standard errors, and the chosen fraction.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-
-        Returns
-        -------
-        matplotlib Axes
-        """
-        from matplotlib.ticker import PercentFormatter
-
-        ax, curve = new_axes() if ax is None else ax, self.curve
-        points, label = (curve["fraction"], curve[self.metric]), f"out-of-bag {self.metric} ± standard error"
-        ax.errorbar(*points, curve["standard_error"], fmt="o-", color="C0", capsize=2.5, label=label)
-        chosen = curve[curve["fraction"] == self.best]
-        ax.plot(chosen["fraction"], chosen[self.metric], "D", color="C1", zorder=5, label="chosen")
-        ax.axvline(self.best, color="C1", linewidth=1.0, linestyle="--", zorder=1)
-        ax.set_title("\n".join(wrap(fraction_choice(self), _TITLE_WIDTH)))
-        ax.set_xlabel("bagging fraction (rows drawn without replacement)")
-        ax.set_ylabel(f"out-of-bag {self.metric}")
-        if self.of_labels and self.metric == "error":
-            ax.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
-        finish(ax)
-        return ax
+    plot = plot_fractions
 
     def page(self) -> Page:
         return fraction_page(self)
