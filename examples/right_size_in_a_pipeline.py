@@ -24,7 +24,6 @@ X_train, X_test, y_train, y_test = train_test_split(X, digit >= 5, random_state=
 
 forest = XGBClassifier(
     n_estimators=1,
-    num_parallel_tree=100,
     learning_rate=1,
     subsample=0.632,
     colsample_bynode=0.3,

@@ -410,7 +410,7 @@ class RightSizedClassifier(ClassifierMixin, _RightSized):  # type: ignore[misc]
     >>> from xgboost import XGBClassifier
     >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     >>> forest = XGBClassifier(
-    ...     n_estimators=1, num_parallel_tree=100, learning_rate=1, subsample=0.5, colsample_bynode=0.3, random_state=0
+    ...     n_estimators=1, learning_rate=1, subsample=0.5, colsample_bynode=0.3, random_state=0
     ... )
     >>> model = RightSizedClassifier(forest, alpha=0.95).fit(X, y)
     >>> model.n_trees_ == model.report_.n_kept == model.estimator_.num_parallel_tree

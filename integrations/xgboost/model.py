@@ -83,7 +83,7 @@ class XgboostModel(Model):
     def __init__(self, model: Any, learner: dict[str, Any], why_no_forest: str) -> None:
         self._model, self.booster, self.why_no_forest = model, booster_of(model), why_no_forest
         stored = getattr(model, "missing", None)
-        self.missing, self._is_missing_given = math.nan if stored is None else float(stored), False
+        self.missing = math.nan if stored is None else float(stored)
         self.settings: dict[str, Any] = json.loads(self.booster.save_config())["learner"]
         self.is_pruned = self.booster.attr(_PRUNED) is not None
         self._objective = learner["objective"]["name"]
@@ -136,7 +136,7 @@ class XgboostModel(Model):
             raise ValueError(f"missing must be a number, found {missing!r}")
         if self._model is not self.booster and not np.array_equal(missing, self.missing, equal_nan=True):
             raise ValueError(f"the model was fitted with missing={self.missing!r}, and stores it: leave missing out")
-        self.missing, self._is_missing_given = float(missing), True
+        self.missing = self.given_missing = float(missing)
         conventions = replace(self.ensemble.conventions, reading=reading_of(self.missing))
         self.ensemble = replace(self.ensemble, conventions=conventions)
 
@@ -157,7 +157,7 @@ class XgboostModel(Model):
             raise ValueError(f"X is a {type(X).__name__}, binned or on disk: give rows as an array or DataFrame")
         if X.get_base_margin().size:
             raise ValueError("X has a base_margin, which moves every tree's vote: give the rows without one")
-        if self._is_missing_given:
+        if self.given_missing is not None:
             raise ValueError("X is a DMatrix, which was made with its own missing value: leave missing out")
         # A slice does not keep the missing value, but it keeps which of its numbers were missing.
         if not math.isnan(self.missing) and (X.get_data().data == np.float32(self.missing)).any():

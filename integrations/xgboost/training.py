@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import xgboost as xgb
+from numpy.typing import NDArray
 
 from rfsize._util import give, share, whole
 from rfsize.counting.count import out_of_bag
@@ -275,13 +276,16 @@ def _refuse_other_data(dtrain: Any) -> None:
 
 def _check_alike(forests: Sequence[XgboostForest]) -> None:
     """Raise `NotAForestError` if forests were not trained with the same data and parameters."""
-    described = []
+    described: list[dict[str, Any]] = []
+    base_scores: list[NDArray[Any]] = []
     for forest in forests:
         learner = document(forest.booster)
         parameters = learner["learner_model_param"]
-        base_scores = np.atleast_1d(json.loads(parameters["base_score"]))
         of_forest = {name: learner[name] for name in ("objective", "feature_names", "feature_types")}
         of_forest |= {name: parameters[name] for name in ("num_class", "num_feature")}
         of_forest |= {"categories": tree_model(learner).get("cats"), "scores of a tree": scores_per_leaf(learner)}
-        described.append(of_forest | {"base_score": [f"{score:.5g}" for score in base_scores]})
+        described.append(of_forest)
+        base_scores.append(np.atleast_1d(json.loads(parameters["base_score"])))
     refuse_differences(described)
+    if not all(np.allclose(scores, base_scores[0], rtol=1e-6, atol=0.0) for scores in base_scores):
+        raise NotAForestError("the forests differ in base_score: train them on the same rows, with the same parameters")

@@ -46,7 +46,6 @@ public:
     void add(const char* data, std::ptrdiff_t stride) {
         columns_.push_back({data, stride, &read_as<T>});
     }
-    std::size_t width() const { return columns_.size(); }
     double at(std::size_t row, std::size_t column) const {
         double value = 0.0;
         read(row, 1, column, &value);

@@ -29,13 +29,15 @@ ForestPointer make_forest(const Tuple& nodes, const Tuple& columns, std::size_t 
     of_trees.nodes = view_of<std::uint64_t>(nodes[0], "nodes");
     Array<const float, 2> floats;
     Array<const double, 2> doubles;
-    if (floats.hold(nodes[1]))
+    if (floats.hold(nodes[1])) {
         of_trees.floats = floats.span();
-    else if (doubles.hold(nodes[1]))
+        of_trees.width = floats.shape(1);
+    } else if (doubles.hold(nodes[1])) {
         of_trees.doubles = doubles.span();
-    else
+        of_trees.width = doubles.shape(1);
+    } else {
         throw nb::type_error("value must be a matrix of float32 or float64");
-    of_trees.width = of_trees.floats.empty() ? doubles.shape(1) : floats.shape(1);
+    }
     of_trees.vote = view_of<std::uint16_t>(nodes[2], "vote");
     of_trees.tree_start = view_of<std::int64_t>(nodes[3], "tree_start");
     of_trees.bit_start = view_of<std::int64_t>(nodes[4], "bit_start");

@@ -160,13 +160,13 @@ void bind_counts(nb::module_& m) {
     m.def(
         "count_stops",
         [](const Array<const double, 2>& number, const Array<const bool, 2>& differs,
-           const Array<const std::int64_t, 1>& group, const ConstDoubles& limits, const ConstDoubles& low,
-           const ConstDoubles& high, const ConstDoubles& scale, const ConstDoubles& share, double origin,
-           const Array<std::int64_t, 2>& differing, const Array<std::int64_t, 2>& trees) {
+           const Array<const std::int64_t, 1>& group, const ConstDoubles& limits, double low, double high,
+           const ConstDoubles& scale, const ConstDoubles& share, double origin, const Array<std::int64_t, 2>& differing,
+           const Array<std::int64_t, 2>& trees) {
             const std::size_t n_rows = number.shape(0), n_trees = number.shape(1), n_classes = differing.shape(0);
             differs.expect({n_rows, n_trees}, "differs");
             group.expect({n_rows}, "group");
-            for (const ConstDoubles* bounds : {&low, &high, &scale, &share})
+            for (const ConstDoubles* bounds : {&scale, &share})
                 expect(bounds->size() == n_trees, "the bounds are for another number of trees");
             differing.expect({n_classes, limits.size()}, "differing");
             trees.expect({n_classes, limits.size()}, "trees");
@@ -174,8 +174,7 @@ void bind_counts(nb::module_& m) {
                 expect(static_cast<std::uint64_t>(k) < n_classes, "a row is of a class that is none");
             Released released;
             count_stops({number.matrix(), differs.matrix(), group.span()}, limits.span(),
-                        {low.span(), high.span(), scale.span(), share.span(), origin}, differing.matrix(),
-                        trees.matrix());
+                        {low, high, scale.span(), share.span(), origin}, differing.matrix(), trees.matrix());
         },
         nb::arg("number"), nb::arg("differs"), nb::arg("group"), nb::arg("limits"), nb::arg("low"), nb::arg("high"),
         nb::arg("scale"), nb::arg("share"), nb::arg("origin"), nb::arg("differing"), nb::arg("trees"));

@@ -21,7 +21,7 @@ namespace rfsize {
 
 inline constexpr std::uint16_t HIGHEST_RANK = 0xFFFF;
 
-// What a split does with a missing value; see rfsize/adapters/trees.py.
+// What a split does with a missing value; see rfsize/models/ensemble.py.
 enum Missing : std::uint8_t { AS_ZERO, ZERO_RIGHT, ZERO_LEFT, NAN_RIGHT, NAN_LEFT, CATEGORY };
 
 // How the framework reads a number.
@@ -116,7 +116,6 @@ public:
     }
 
     const Nodes& nodes() const { return nodes_; }
-    const Columns& columns() const { return columns_; }
     std::size_t n_trees() const { return nodes_.tree_start.size() - 1; }
     std::size_t n_outputs() const { return n_outputs_; }
     std::size_t n_members() const { return n_trees() / n_outputs_; }
@@ -255,7 +254,11 @@ private:
 
     // Made when many rows come first, since a forest may be loaded for single rows.
     const FirstSplits& first_splits() const {
-        std::call_once(is_split_, [this] { number_leaves(first_splits_); });
+        std::call_once(is_split_, [this] {
+            FirstSplits made;  // of which nothing is kept if memory runs out
+            number_leaves(made);
+            first_splits_ = std::move(made);
+        });
         return first_splits_;
     }
 
@@ -331,12 +334,8 @@ private:
         return static_cast<std::uint16_t>(found);
     }
 
-    [[noreturn]] static void refuse(const std::string& what) {
-        throw std::invalid_argument("the forest is damaged: " + what);
-    }
-
-    static void expect(bool holds, const char* what) {
-        if (!holds) refuse(what);
+    static void expect(bool holds, const std::string& what) {
+        if (!holds) throw std::invalid_argument("the forest is damaged: " + what);
     }
 
     // Whether parts of something begin at 0 and end where that does, none before the last.

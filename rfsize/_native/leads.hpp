@@ -48,7 +48,7 @@ inline void running_leads(std::span<const double> scores, std::size_t n_scores, 
 }
 
 // What rows say of many rules after each tree: a number that the rules put bounds on.
-struct Evidence {
+struct RowsByTree {
     Matrix<const double> number;          // of rows and trees asked
     Matrix<const bool> differs;           // whether the answer would then differ from that of all trees
     std::span<const std::int64_t> group;  // the class that all trees give
@@ -57,29 +57,29 @@ struct Evidence {
 // The bounds of a rule after each tree, in the very operations with which it runs. A row stops where its number is at
 // most origin + (low − m − origin)·share or at least origin + (high + m − origin)·share, with m = limit·scale.
 struct Bounds {
-    std::span<const double> low, high, scale, share;
+    double low, high;
+    std::span<const double> scale, share;
     double origin;
 
     bool reached(double number, double limit, std::size_t t) const {
         const double m = limit * scale[t];
-        return number <= origin + (low[t] - m - origin) * share[t] ||
-               number >= origin + (high[t] + m - origin) * share[t];
+        return number <= origin + (low - m - origin) * share[t] || number >= origin + (high + m - origin) * share[t];
     }
 };
 
-// Add up the rows that each rule answers otherwise, and the trees it asks, by class. Limits descend, from cautious to
-// bold, so that a row stops ever sooner. After the last tree, every row stops.
-inline void count_stops(const Evidence& evidence, std::span<const double> limits, const Bounds& bounds,
+// Add up the rows that each rule answers otherwise, and the trees it asks, by class. Limits descend, so
+// that a row stops ever sooner. After the last tree, every row stops.
+inline void count_stops(const RowsByTree& rows, std::span<const double> limits, const Bounds& bounds,
                         const Matrix<std::int64_t>& differing, const Matrix<std::int64_t>& trees) {
     const std::size_t n_trees = bounds.scale.size();
-    for (std::size_t row = 0; row < evidence.group.size(); ++row) {
-        const auto k = static_cast<std::size_t>(evidence.group[row]);
+    for (std::size_t row = 0; row < rows.group.size(); ++row) {
+        const auto k = static_cast<std::size_t>(rows.group[row]);
         std::size_t going = limits.size();
         for (std::size_t t = 0; t + 1 < n_trees && going > 0; ++t) {
-            while (going > 0 && bounds.reached(evidence.number[row][t], limits[going - 1], t)) {
+            while (going > 0 && bounds.reached(rows.number[row][t], limits[going - 1], t)) {
                 --going;
                 trees[k][going] += static_cast<std::int64_t>(t + 1);
-                differing[k][going] += evidence.differs[row][t];
+                differing[k][going] += rows.differs[row][t];
             }
         }
         for (std::size_t rule = 0; rule < going; ++rule) trees[k][rule] += static_cast<std::int64_t>(n_trees);

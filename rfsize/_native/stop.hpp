@@ -56,7 +56,6 @@ class ByColumns {
 public:
     ByColumns(std::size_t columns, std::size_t most) : columns_(columns), most_(most), data_(columns * most) {}
 
-    std::size_t columns() const { return columns_; }
     T* operator[](std::size_t column) { return data_.data() + column * most_; }
 
     void enter(const Matrix<T>& from, std::span<const std::uint32_t> rows) {

@@ -62,7 +62,9 @@ public:
             const double squares = std::max(stop_.scale * stop_.scale * (squares_[k][j] - sum * sum / asked), 0.0);
             const double variance =
                 (stop_.weight * stop_.pooled[k] * stop_.pooled[k] + squares) / (stop_.weight + asked - 1.0);
-            largest = std::max(largest, std::sqrt(variance) * steepness(k));
+            const double change = std::sqrt(variance) * steepness(k);
+            if (std::isnan(change)) return change;  // of which nothing is known, so that the row goes on
+            largest = std::max(largest, change);
         }
         return largest * std::sqrt(1.0 / asked - 1.0 / all);
     }

@@ -267,8 +267,11 @@ class Report(Result):
         is_own = criterion.metric == self.criterion.metric and self.criterion.target == "limit"
         if metric is None or is_own:
             return _loss(self.estimate, n_trees)
-        if criterion.name in self.others:
-            return _loss(self.others[criterion.name][1], n_trees)
+        other, estimate = self.others.get(criterion.name, (None, self.estimate))
+        if other is not None and other.metric == criterion.metric:
+            return _loss(estimate, n_trees)
+        if self.criterion.kind == "importance":
+            raise ValueError("this report is about importances: leave metric out, or size the forest by that metric")
         if self.outputs is None:
             known = ", ".join([self.criterion.name, *self.others])
             raise ValueError(
@@ -450,7 +453,7 @@ def _scores_of_first_trees(outputs: TreeOutputs, n_trees: int) -> Floats | None:
     """Mean scores of the first trees on the scored rows; None for a compiled forest, which cannot be cut."""
     task = task_of(outputs)
     try:
-        small = read_model(task.forest.first(n_trees))
+        small = read_model(task.forest.first(n_trees), missing=task.forest.given_missing)
     except NotAForestError:
         return None
     scores = outputs_of(replace(task, forest=small)).scores

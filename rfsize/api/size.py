@@ -29,9 +29,9 @@ from rfsize.models.framework import read_forest, read_model, refuse_regression
 from rfsize.models.model import Forest, Model, first_trees
 from rfsize.showing.text import loss_phrase
 from rfsize.showing.warnings import cut_warning
-from rfsize.statistics.criterion import Criterion, make_criterion
+from rfsize.statistics.criterion import Criterion, make_criterion, resolve
 from rfsize.statistics.first_trees import refuse_to_certify
-from rfsize.statistics.metrics import MetricLike
+from rfsize.statistics.metrics import MetricLike, no_truth_error
 
 MAX_ROWS = 100_000
 """Number of rows that ``max_rows="auto"`` draws."""
@@ -247,6 +247,9 @@ def _outputs(model: Any, X: Any, y: Any, criterion: Criterion, *, oob: bool, gro
     forest = _model_to_cut(model) if criterion.target == "model" else read_forest(model)
     if criterion.metric == "labels":
         refuse_regression(forest)
+    criterion = resolve(criterion, forest.classes.size, y)
+    if criterion.kind == "metric" and y is None:
+        raise no_truth_error(criterion.metric)
     task = Task.of(forest, X, y if oob else None, oob=oob, groups=groups)
     return collect_outputs(task, y) if max_rows is None else _outputs_of_drawn_rows(task, y, max_rows)
 
@@ -393,9 +396,9 @@ def truncate(
     if max_bytes is not None:
         whole("max_bytes", max_bytes, at_least=1)
     of_labels: dict[str, Any] = {"alpha": alpha, "average": average, "voting": voting}
-    of_target: Any = {"target": target, "confidence": _confidence(target, confidence)}
     if n_trees is None and (max_bytes is None or X is not None or isinstance(given, TreeOutputs)):
-        criterion = make_criterion(metric, tolerance, **of_labels, **of_target)
+        of_labels["confidence"] = _confidence(target, confidence)
+        criterion = make_criterion(metric, tolerance, target=target, **of_labels)
         given = given if isinstance(given, TreeOutputs) else _model_to_cut(model)
         forest: Model = task_of(given).forest if isinstance(given, TreeOutputs) else given
         report = _report(given, X, y, criterion, oob=oob, groups=groups)

@@ -131,7 +131,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"rfsize {version('rfsize')}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, (function, options, example) in _COMMANDS.items():
-        text = function.__doc__.partition("\n")[0]
+        text = (function.__doc__ or name).partition("\n")[0]
         summary = text[:1].lower() + text[1:].rstrip(".")
         command = commands.add_parser(name, help=summary, description=text, epilog=f"Example: rfsize {name} {example}")
         groups: dict[str, Any] = {}

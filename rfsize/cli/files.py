@@ -34,7 +34,6 @@ _LONGEST_NAMES = 4_000_000
 
 _SECONDS_TO_LOAD = 600
 
-_LOADABLE: set[int] = set()  # hashes of files that a child process has loaded
 
 # What a child process runs: frameworks may crash on a damaged file, and would take this process with them.
 _LOAD = """import pathlib, sys
@@ -95,9 +94,7 @@ def load_model_if_any(path: Path) -> LoadedModel | None:
     content = path.read_bytes()
     for name, files in _importable_files()[0].items():
         if files.recognises(content):
-            if hash(content) not in _LOADABLE:
-                _load_in_child(name, path, files.kind)
-                _LOADABLE.add(hash(content))
+            _load_in_child(name, path, files.kind)
             model = files.load(path)
             names = files.class_names(model, path)
             return LoadedModel(model, files, None if names is None else _class_names(model, names, path))

@@ -232,7 +232,7 @@ def load(path: str | Path, *, n_jobs: int = -1, mmap: bool = False) -> CompiledF
     FileError
         If the file is damaged, or was not written by rfsize.
     ValueError
-        If ``mmap`` is given for a compressed file.
+        If ``mmap`` is given for a compressed file, or for one of several forests.
     OSError
         If the file cannot be read.
 
@@ -252,6 +252,11 @@ def load(path: str | Path, *, n_jobs: int = -1, mmap: bool = False) -> CompiledF
     CompiledForest(50 scikit-learn trees, 3 classes; predict gives labels, by averaged scores; no stop table)
     """
     path = Path(path)
+    if mmap and not is_plain(path) and holds_several(path):
+        raise ValueError(
+            f"{path} holds several forests, which processes cannot share: save each forest by itself, with "
+            "save(path, compress=False)"
+        )
     several = not mmap and not is_plain(path) and holds_several(path)
     saved = load_forests(path) if several else [load_forest(path, mapped=mmap)]
     try:

@@ -116,7 +116,7 @@ class Archive(NamedTuple):
         OSError
             If the file cannot be opened.
         """
-        with self._guarded(path), path.open("rb") if part is None else BytesIO(part) as file:
+        with self._opened(path) if part is None else BytesIO(part) as file, self._guarded(path):
             with zipfile.ZipFile(file) as archive:
                 arrays = self._arrays(archive)
             content = json_of(arrays.pop(_TEXT).tobytes())
@@ -137,7 +137,7 @@ class Archive(NamedTuple):
     @contextmanager
     def read_plain(self, path: Path, *, mapped: bool) -> Iterator[tuple[dict[str, Any], dict[str, NDArray[Any]]]]:
         """As `read`, of what `write_plain` wrote; ``mapped`` leaves the arrays in the file, which processes share."""
-        with self._guarded(path), path.open("rb") as file:
+        with self._opened(path) as file, self._guarded(path):
             whole: Any = mmap(file.fileno(), 0, access=ACCESS_READ) if mapped else file.read()
             start = len(_PLAIN) + 8
             stop = start + int.from_bytes(whole[len(_PLAIN) : start], "little")
@@ -161,16 +161,16 @@ class Archive(NamedTuple):
                 _check_text(name, array)
             yield content, arrays
 
+    def _opened(self, path: Path) -> BinaryIO:
+        if path.exists() and not path.is_file():
+            raise self._refusal(path, "it is no regular file")
+        return path.open("rb")
+
     @contextmanager
     def _guarded(self, path: Path) -> Iterator[None]:
         """Turn what damaged content raises into the error of the format."""
-        if path.exists() and not path.is_file():
-            raise self._refusal(path, "it is no regular file")
-        missing = FileNotFoundError, PermissionError
         try:
             yield
-        except missing:
-            raise
         except _DAMAGED as error:
             is_told = isinstance(error, (ValueError, zipfile.BadZipFile))
             raise self._refusal(path, str(error) if is_told else repr(error)) from error

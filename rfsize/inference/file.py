@@ -259,7 +259,9 @@ def load_forest(path: Path, part: bytes | None = None, *, mapped: bool = False) 
         If the file cannot be read.
     """
     plain = part is None and is_plain(path)
-    if mapped and not plain and path.is_file():
+    if mapped and not plain:
+        with _FILE.read(path):  # any other file is refused as one
+            pass
         raise ValueError(
             f"{path} is compressed, and only a file as it is used can be shared by processes: write it with "
             "save(path, compress=False)"

@@ -210,7 +210,8 @@ class TreeEnsemble:
         sums = np.cumsum(added, axis=1)[:, self.parallel_trees - 1 :: self.parallel_trees]
         if self.conventions.divisor == 1.0:
             return sums
-        weights = np.maximum.reduceat(value.max(axis=1), self.tree_start[:, 0])  # what AdaBoost's trees add at most
+        # What AdaBoost's trees add at most, over all classes: a tree may give one of two to all rows.
+        weights = np.maximum.reduceat(self.nodes.value.max(axis=1), self.tree_start[:, 0])
         return sums / np.cumsum(weights)[:, None]
 
 

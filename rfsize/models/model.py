@@ -103,6 +103,8 @@ class Model(ABC):
         Whether `rfsize.shrink` chose or changed the trees, so that together they predict like a larger model.
     refits : bool
         Whether leaves can take new scores of any value.
+    given_missing : float or None
+        The value that means missing beside NaN, if the user had to give it to `read_model`.
     voting : {"soft", "hard"}
         Whether the model's own ``predict`` uses the averaged or summed scores ("soft") or the majority vote ("hard").
     why_no_forest : str
@@ -115,6 +117,7 @@ class Model(ABC):
     wrapper: Wrapper | None = None
     is_pruned: bool = False
     refits: bool = True
+    given_missing: float | None = None
     voting: str = "soft"
     why_no_forest: str = "the model's trees are not independent draws"
 

@@ -91,7 +91,7 @@ def report_page(report: Report) -> Page:
             Section("", tuple(map(sentence, remarks(report)))),
             Section(f"What {how_many(kept, 'tree')} lose", (_compared(report),), tables=_losses(report)),
             Section(
-                "How many trees to ask for",
+                "Sizes for other levels",
                 () if report.criterion.target == "chosen" else (unlimited,),
                 _pictures(report),
                 _levels(report),

@@ -1,6 +1,6 @@
 """Certificates: exact binomial bounds on how often fewer trees, or a stop table, change the answer of all trees.
 
-Rules are tested in a fixed sequence, from the most cautious to the boldest, each at the full confidence; testing stops
+Rules are tested in a fixed sequence, from the most cautious to the least, each at the full confidence; testing stops
 at the first that fails. Call a rule bad if it really disagrees on more than 1 − α. Some bad rule passes only if the
 first bad rule passes, so the probability of an error is at most 1 − confidence: A. N. Angelopoulos, S. Bates, E. J.
 Candès, M. I. Jordan, L. Lei (2021). "Learn then test: calibrating predictive algorithms to achieve risk control." arXiv
@@ -82,7 +82,7 @@ class ClassOutcome(NamedTuple):
     disagreement : float
         Share of the class's rows that get another label; NaN if the class has no rows.
     trees : float
-        Mean number of trees asked; NaN if the class has no rows.
+        Mean number of trees used; NaN if the class has no rows.
     """
 
     label: Any
@@ -104,7 +104,7 @@ class ClassCounts:
     disagreements : tuple of int
         How many of these rows get another answer than from all trees.
     trees : tuple of int
-        Number of trees asked, summed over the rows of the class.
+        Number of trees used, summed over the rows of the class.
     """
 
     rows: tuple[int, ...]
@@ -129,7 +129,7 @@ class ClassCounts:
 
     @property
     def mean_trees(self) -> float:
-        """Mean number of trees asked for a row."""
+        """Mean number of trees used for a row."""
         return sum(self.trees) / sum(self.rows)
 
     def by_class(self, labels: Sequence[Any]) -> list[ClassOutcome]:
@@ -262,7 +262,7 @@ class RiskTarget:
             )
 
     def fixed_sequence(self, differing: NDArray[Any], rows: Int64s) -> int:
-        """Index of the boldest certified rule, see this module; −1 if no rule is certified.
+        """Index of the least cautious certified rule, see this module; −1 if no rule is certified.
 
         Parameters
         ----------

@@ -90,7 +90,8 @@ def certify(outputs: TreeOutputs, criterion: Criterion) -> Estimate:
 
 def risk_target(criterion: Criterion, digest: str | None) -> RiskTarget:
     """What a certificate of a criterion bounds, for the forest with this digest."""
-    confidence = float(criterion.confidence or 0.0)
+    confidence = criterion.confidence
+    assert confidence is not None
     return RiskTarget(
         criterion.alpha, confidence, criterion.average, digest, criterion.name, criterion.tolerance or 0.0
     )

@@ -175,11 +175,11 @@ def estimate_labels(outputs: TreeOutputs, criterion: Criterion, *, interval: boo
     votes_per_row = float(rows.n_trees[rows.used].mean())
     lacks = has_kinds and too_many_without_votes(n_dropped, len(rows.used))
     fewest = fewest_votes(len(outputs.classes))
-    curve = averaged([_curve(one_kind) for one_kind in fits], weights)
+    curve = averaged([_curve(of_kind) for of_kind in fits], weights)
 
     def loss(n_trees: int) -> float:
         """The exact mean disagreement, which the curve interpolates."""
-        return float(weights @ [one_kind.loss(np.array([n_trees]))[0] for one_kind in fits])
+        return float(weights @ [of_kind.loss(np.array([n_trees]))[0] for of_kind in fits])
 
     guess = curve.size(criterion.level)
     n_trees = math.inf if lacks else theory.smallest_size(loss, criterion.level, guess=guess, odd=True)
@@ -290,12 +290,12 @@ def _of_kinds(rows: _Rows, used: Bools) -> list[Bools]:
     return [used] if len(merged) == 1 else [used & np.isin(rows.kind, kinds) for kinds in merged]
 
 
-def _curve(one_kind: Fit) -> LossCurve:
-    return LossCurve(ODD_SIZES, one_kind.loss(ODD_SIZES), one_kind.replicates(), is_odd=True)
+def _curve(of_kind: Fit) -> LossCurve:
+    return LossCurve(ODD_SIZES, of_kind.loss(ODD_SIZES), of_kind.replicates(), is_odd=True)
 
 
 def _why_infinite(fits: list[Fit], criterion: Criterion) -> str:
-    causes = [cause for one_kind in fits if (cause := one_kind.why_infinite(criterion.level)) is not None]
+    causes = [cause for of_kind in fits if (cause := of_kind.why_infinite(criterion.level)) is not None]
     cause = causes[0] if causes else too_many_trees()
     cause = f"one class never converges: {cause}" if criterion.average == "macro" else cause
     return f"no number of trees reaches {in_percent(criterion.alpha)} by this estimate: {cause}"
@@ -306,7 +306,7 @@ def _why_infinite(fits: list[Fit], criterion: Criterion) -> str:
 
 def _with_tree_noise(curve: LossCurve, rows: _Rows, masks: list[Bools], fits: list[Fit], weights: Floats) -> LossCurve:
     """The curve whose replicates have the noise of the trees too, by the jackknife over blocks of trees."""
-    inflation = max(one_kind.inflation for one_kind in fits)
+    inflation = max(of_kind.inflation for of_kind in fits)
     blocks = rows.blocks
     if blocks is None or blocks.n_filled < 2 or not (blocks.scores.n_votes > 2).any():  # two without any block
         return replace(curve, replicates=wider(curve.replicates, inflation))
@@ -330,11 +330,11 @@ def _without_each_block(
     """Disagreement of forests of `NOISE_SIZES` without each block of trees, shape (n_blocks, n_sizes)."""
     filled = np.flatnonzero(blocks.apart.n_scored.any(axis=(0, 2)))
     without = np.zeros((len(filled), len(NOISE_SIZES)))
-    for one_kind, weight, part in zip(fits, weights, on_kinds, strict=True):
+    for of_kind, weight, part in zip(fits, weights, on_kinds, strict=True):
         apart = part.apart
         for index, block in enumerate(filled):
             sample = without_block(apart, int(block), of_scores=rows.of_scores)
-            without[index] += weight * one_kind.loss_of(sample, rows.cut, NOISE_SIZES)
+            without[index] += weight * of_kind.loss_of(sample, rows.cut, NOISE_SIZES)
     return without
 
 
@@ -357,7 +357,7 @@ def _details(
     classes = outputs.classes.tolist()
     shares = np.bincount(rows.leader[rows.used], minlength=len(classes)) / np.count_nonzero(rows.used)
     largest = int(np.argmax(weights))
-    warnings = [one_kind.tie_warning for one_kind in fits if one_kind.tie_warning is not None]
+    warnings = [of_kind.tie_warning for of_kind in fits if of_kind.tie_warning is not None]
     return LabelDetails(
         voting=voting,
         predict_voting=None if outputs.predictor is None else outputs.predictor.voting,
@@ -393,7 +393,7 @@ def _distances(fits: list[Fit], weights: Floats) -> Distances:
     of_votes = fits[0].of_votes
     edges = np.linspace(0.0, 0.5 if of_votes else _FARTHEST, _BINS + 1)
     shares = np.zeros(_BINS)
-    for one_kind, weight in zip(fits, weights, strict=True):
-        values = np.clip(one_kind.distances, edges[0], edges[-1])
-        shares += weight * np.histogram(values, bins=edges, weights=one_kind.mass)[0]
+    for of_kind, weight in zip(fits, weights, strict=True):
+        values = np.clip(of_kind.distances, edges[0], edges[-1])
+        shares += weight * np.histogram(values, bins=edges, weights=of_kind.mass)[0]
     return Distances(of_votes, edges, shares)

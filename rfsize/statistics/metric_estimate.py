@@ -45,8 +45,6 @@ class MetricDetails:
 
     Attributes
     ----------
-    metric, label : str
-        Name of the metric, and what sentences call it.
     value : float
         The metric of the trees at hand; out of bag, of the trees that can predict each row.
     larger_is_better : bool
@@ -58,8 +56,6 @@ class MetricDetails:
         Numbers of trees of quarters and halves of the forest, and their measured loss.
     """
 
-    metric: str
-    label: str
     value: float
     larger_is_better: bool
     is_significant: bool
@@ -120,8 +116,6 @@ def estimate_metric(outputs: TreeOutputs, criterion: Criterion, *, interval: boo
         notes=_notes(loss, metric, outputs),
         warnings=clipping_warnings(share, n_kept),
         details=MetricDetails(
-            metric.name,
-            metric.label,
             loss.value,
             bool(metric.larger_is_better),
             loss.is_significant,

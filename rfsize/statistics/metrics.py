@@ -390,9 +390,14 @@ def metric_of(metric: MetricLike, outputs: TreeOutputs) -> Metric:
     if outputs.scores is None or outputs.predictor is None:
         raise no_scores_error(name_of(metric))
     if outputs.y is None:
-        what = f"metric {metric!r}" if isinstance(metric, str) else "a metric"
-        raise ValueError(f"y is missing: {what} needs the truth of the rows")
+        raise no_truth_error(metric)
     return metric_on_rows(metric, predictor_of(outputs), outputs.n_rows, outputs.y, outputs.sample_weight)
+
+
+def no_truth_error(metric: MetricLike) -> ValueError:
+    """The error if a metric is wanted of rows whose truth is unknown."""
+    what = f"metric {metric!r}" if isinstance(metric, str) else "a metric"
+    return ValueError(f"y is missing: {what} needs the truth of the rows")
 
 
 def no_scores_error(name: str) -> NotAForestError:
@@ -409,6 +414,7 @@ def metric_on_rows(
     """The metric with the truth of ``n_rows`` rows; ``ValueError`` if they do not fit the forest."""
     metric, classes = one_name(metric), forest.classes
     weight, scorer = sample_weights(sample_weight, n_rows), _scorer_of(metric)
+    _check_weight(weight)
     if scorer is not None or callable(metric):
         return _of_callable(metric, scorer, forest, y, weight, is_weighted=sample_weight is not None)
     names = [known.name for known in (_OF_CLASSES if classes.size else _OF_NUMBERS)]
@@ -417,7 +423,6 @@ def metric_on_rows(
     if isinstance(metric, str) and metric in {*METRICS, *other_names()}.difference(names):
         raise ValueError(f"metric={metric!r} does not fit a {kind} forest: take one of {', '.join(names)}{advice}")
     choice("metric", metric, names, advice, others=other_names())
-    _check_weight(weight)
     known = _accuracy_by(forest.labels) if metric == "accuracy" else get_metric(str(metric))
     if known.is_ranking and len(classes) > 2:
         other = ", or the scorer 'roc_auc_ovr'" if metric == "auc" else ""

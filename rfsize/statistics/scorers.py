@@ -29,16 +29,16 @@ def value_by(
 
     def of_forest(truth: NDArray[Any], predicted: Floats, weight: Floats) -> float:
         weights = {"sample_weight": weight} if is_weighted else {}
-        output = (
-            _probabilities(predicted) if forest.classes.size else predicted[:, 0].copy()
-        )  # a callable may change it
+        # A copy, because a callable may change it.
+        output = _probabilities(predicted) if forest.classes.size else predicted[:, 0].copy()
         if is_scorer:
             return _number(function(_estimator(output, forest), np.arange(len(truth))[:, None], truth, **weights))
         return _number(function(truth, output[:, 1] if len(forest.classes) == 2 else output, **weights))
 
     def value(truth: NDArray[Any], predicted: Floats, weight: Floats) -> Floats:
         *shape, n_rows, n_outputs = predicted.shape
-        values = [of_forest(truth, one_forest, weight) for one_forest in predicted.reshape(-1, n_rows, n_outputs)]
+        by_forest = predicted.reshape(-1, n_rows, n_outputs)
+        values = [of_forest(truth, predicted_by_forest, weight) for predicted_by_forest in by_forest]
         return np.reshape(values, shape)
 
     return value

@@ -109,11 +109,10 @@ class RuleFamily:
         """
         counts = ExitCounts.nothing(self.n_classes, self.factors.size)
         counts.rows[:] = np.bincount(final, minlength=self.n_classes)
-        low, high = (np.full(len(self.scale), bound) for bound in (self.low, self.high))
         number, differs = np.ascontiguousarray(number, dtype=np.float64), np.ascontiguousarray(differs)
         # Those of a message to a worker may lie unaligned.
         factors, scale, share = (np.require(of, requirements="A") for of in (self.factors, self.scale, self.share))
-        shape = low, high, scale, share, self.origin
+        shape = self.low, self.high, scale, share, self.origin
         _core.count_stops(number, differs, final, factors, *shape, counts.differing, counts.trees)
         return counts
 

@@ -105,12 +105,8 @@ class LabelsByVotes(LabelRule):
         n_trees, n_classes = self.forest.n_trees, len(self.forest.classes)
         return _core.VoteStop(n_trees, n_classes, self.every, low, high, margin, upper, bits)
 
-    @cached_property
-    def _alone(self) -> NDArray[np.floating]:
-        return self.forest.alone
-
     def settle(self, rows: _core.Rows, label: Int64s, n_used: Int64s) -> None:
-        self.native.settle(rows, self._alone, len(self.forest.classes), label, n_used)
+        self.native.settle(rows, self.forest.alone, len(self.forest.classes), label, n_used)
 
     def label_in_c(self) -> str:
         tally = "int" if self.forest.n_trees < 1 << 15 else "long"

@@ -109,7 +109,7 @@ class IntervalRule(Rule):
 
     def decide(self, n_trees: int, n_classes: int) -> Decide:
         """What labels rows get after t trees, from sums of scores or votes."""
-        margin = np.arange(1, n_trees + 2) if self.margin is None else self.margin
+        margin = np.zeros(0) if self.margin is None else self.margin  # votes for two classes have bounds of their own
 
         def by_mean(t: int, sums: NDArray[Any]) -> Int64s:
             if self.cut is not None:
@@ -372,7 +372,13 @@ class SpreadRule(Rule):
         return _core.SpreadStop(self.limit, self.every, pooled, self.weight, link, self.link.slope, scale, start)
 
     def on(self, forest: PackedForest) -> _core.SpreadStop:
-        """The rule on rows of a forest."""
+        """The rule on rows of a forest; ``ValueError`` if its trees have another number of scores."""
+        of_two = len(forest.classes) == 2 and self.pooled.size <= 2
+        if self.pooled.size != forest.n_scores and not of_two:
+            raise ValueError(
+                f"the table is for {self.pooled.size} scores of a tree, and the forest has {forest.n_scores}: make a "
+                "table from this forest, StopTable.calibrate(model, X)"
+            )
         return self.native(forest.n_trees / forest.divisor, forest.start.astype(np.float64))
 
     def to_dict(self) -> dict[str, Any]:
@@ -460,28 +466,30 @@ def in_blocks(rule: Rule, outputs: NDArray[Any], n_classes: int) -> tuple[NDArra
 
 def checked_outputs(rule: Rule, outputs: ArrayLike, n_trees: int, n_classes: int) -> NDArray[Any]:
     """Check votes or scores of all trees; ``ValueError`` if they are not what the rule reads."""
-    found = np.asarray(outputs)
+    values = np.asarray(outputs)
     if rule.voting == "hard":
-        if found.ndim != 2 or found.shape[1] != n_trees or found.dtype.kind not in "iub":
+        if values.ndim != 2 or values.shape[1] != n_trees or values.dtype.kind not in "iub":
             raise ValueError(
                 f"tree_votes must hold the class index of each tree, whole numbers of shape (n_rows, {n_trees}); "
-                f"found shape {found.shape}, dtype {found.dtype}"
+                f"found shape {values.shape}, dtype {values.dtype}"
             )
-        if found.size and (found.min() < 0 or found.max() >= n_classes):
+        if values.size and (values.min() < 0 or values.max() >= n_classes):
             raise ValueError(
-                f"tree_votes must hold class indices from 0 to {n_classes - 1}; found {found.min()} to {found.max()}"
+                f"tree_votes must hold class indices from 0 to {n_classes - 1}; found {values.min()} to {values.max()}"
             )
-        return found.astype(np.int64) if found.dtype.kind == "b" else found
-    if found.ndim == 2:
-        found = found[:, :, None]
+        return values.astype(np.int64) if values.dtype.kind == "b" else values
+    if values.ndim == 2:
+        values = values[:, :, None]
     n_scores = {1, 2} if n_classes == 2 else {n_classes}
-    fits = found.ndim == 3 and found.shape[1] == n_trees and (found.shape[2] in n_scores or n_classes == 1)
-    if not fits or found.dtype.kind not in "iuf":
+    fits = values.ndim == 3 and values.shape[1] == n_trees and (values.shape[2] in n_scores or n_classes == 1)
+    if not fits or values.dtype.kind not in "iuf":
         raise ValueError(
             "this table goes by scores: give those of each tree alone, before the link, numbers of shape (n_rows, "
-            f"{n_trees}, {n_classes if n_classes > 2 else 1}); found shape {found.shape} of {found.dtype}"
+            f"{n_trees}, {n_classes if n_classes > 2 else 1}); found shape {values.shape} of {values.dtype}"
         )
-    return found
+    if not np.isfinite(values).all():
+        raise ValueError("the scores hold NaN or infinity: give finite scores of each tree")
+    return values
 
 
 def checked_trees(n_trees: int) -> int:

@@ -521,9 +521,10 @@ def _warn_of_lost_classes(table: StopTable) -> None:
         for outcome in table.by_class()
         if outcome.disagreement > most
     ]
+    what = "label" if table.metric == "labels" else "prediction"
     if lost:
         warn(
-            f"the table changes the label of {in_percent(table.expected_disagreement())} of all rows, but of the "
+            f"the table changes the {what} of {in_percent(table.expected_disagreement())} of all rows, but of the "
             f"rows of single classes it changes more: {', '.join(lost[:_CLASSES_SAID])}. If these classes matter, use "
             "StopTable.calibrate(..., average='macro'), which bounds each by itself, or a higher alpha",
             LabelsOnlyWarning,

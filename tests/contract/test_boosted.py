@@ -128,6 +128,7 @@ SKLEARN: dict[str, tuple[Any, np.ndarray, np.ndarray]] = {
     "poisson": (HistGradientBoostingRegressor(loss="poisson", early_stopping=True, **HISTOGRAM), WHOLE, POSITIVE),
     "gamma": (HistGradientBoostingRegressor(loss="gamma", **BY_CATEGORY), WHOLE, POSITIVE),
     "adaboost": (AdaBoostClassifier(**ADABOOST), WHOLE, WORDS),
+    "rare by adaboost": (AdaBoostClassifier(**ADABOOST), WHOLE, np.where(np.arange(len(WHOLE)) % 19, "no", "yes")),
     "three by adaboost": (AdaBoostClassifier(DEEP, **ADABOOST), WHOLE, THREE),
     "four by adaboost": (AdaBoostClassifier(DEEP, **ADABOOST), WHOLE, THREE + (WHOLE[:, 5] > 1)),
 }

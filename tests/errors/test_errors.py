@@ -359,7 +359,7 @@ OF_ROWS: list[Case] = [
     (lambda: outputs(missing=0.0), "missing="),
     (lambda: rfsize.truncate(own(), FRESH, 0.95), "alpha=0.95"),
     (lambda: rfsize.size(own(), FRESH, "auc"), "metric='auc'"),
-    (lambda: size(own("lightgbm regression"), y=np.where(FRESH[:, 0] > 0, "a", "b")), "y must"),
+    (lambda: size(own("lightgbm regression"), y=np.where(FRESH[:, 0] > 0, "a", "b")), "y holds"),
     (lambda: size(own(), y=TWO), "y must"),
     (lambda: size(own("random forest"), y=np.full(N_FRESH, 5)), "y holds"),
     (lambda: outputs(sample_weight=np.ones(N_FRESH)), "sample_weight"),
@@ -407,6 +407,7 @@ OF_QUESTIONS: list[Case] = [
     (lambda: size(own(), X, oob=True, groups=np.arange(9)), "groups"),
     (lambda: rfsize.truncate(own(), FRESH, confidence=0.9), "confidence"),
     (lambda: rfsize.truncate(own(), n_trees=5, target="model", confidence=0.9), "target and confidence"),
+    (lambda: rfsize.truncate(own(), n_trees=5, confidence=0.9), "confidence would have no effect"),
     (lambda: size(outputs()), "X would"),
     (lambda: rfsize.oob_score(outputs(y=TWO[:N_FRESH])), "oob=True"),
     (lambda: rfsize.oob_score(own(), X), "y is missing"),
@@ -559,7 +560,13 @@ OF_TABLES: list[Case] = [
     (lambda: StopTable.lossless([1.0, 2.0]).apply([[0, 2]]), "tree_votes"),
     *(
         (lambda scores=scores: calibrate(own("random forest")).apply(scores), "scores")
-        for scores in (np.zeros((4, 2, 1)), np.zeros((4, 31, 3)), np.zeros((4, 31, 1), str), np.zeros(3))
+        for scores in (
+            np.zeros((4, 2, 1)),
+            np.zeros((4, 31, 3)),
+            np.zeros((4, 31, 1), str),
+            np.zeros(3),
+            np.full((4, 31, 1), np.nan),
+        )
     ),
     (lambda: StopTable.build(21, n_classes=40).expected_trees(), "apply"),
     (lambda: StopTable.lossless([1.0, 2.0]).expected_trees(), "apply"),

@@ -80,11 +80,11 @@ int main() {
         for (double& each : X) each = static_cast<double>(random() % (N_CUTS + 2));
         const std::vector<double> bound(N_TREES + 1, 6.0);
         const ScoreStop stop{1, 1, std::vector<double>(N_TREES + 1, -6.0), bound, bound, {0.0}};
-        const Answered expected = answered(forest, X, stop);
         std::vector<Answered> found(4);
         std::vector<std::thread> threads;
         for (Answered& each : found) threads.emplace_back([&] { each = answered(forest, X, stop); });
         for (std::thread& each : threads) each.join();
+        const Answered expected = answered(forest, X, stop);  // last, so that the threads find the forest as it is made
         for (const Answered& each : found)
             if (!(each == expected)) {
                 std::puts("threads disagree");

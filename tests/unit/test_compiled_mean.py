@@ -47,6 +47,8 @@ def test_predict_is_the_mean_of_predictions(name: str, tmp_path: Path) -> None:
     fast.save(tmp_path / "mean.npz")
     for again in (rfsize.load(tmp_path / "mean.npz"), pickle.loads(pickle.dumps(fast))):
         np.testing.assert_array_equal(again.predict(FRESH), found)
+    with pytest.raises(ValueError, match="several forests"):
+        rfsize.load(tmp_path / "mean.npz", mmap=True)
 
 
 CLASSIFIERS = {
