@@ -84,7 +84,7 @@ def grow(
         The most trees to train. By default 5000, or the number of trees of an unfitted estimator if you set another one
         than its default (``n_estimators``; of `XGBClassifier` and `XGBRegressor` ``num_parallel_tree``).
     min_trees : int, default 100
-        Number of trees before the first estimate.
+        Number of trees before the first estimate, or ``max_trees`` if that is fewer.
     init_model : booster, optional
         A finished forest to add trees to, if it does not store its parameters (an XGBoost model loaded from a file).
         Give the parameters as ``params``.
