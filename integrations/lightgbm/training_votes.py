@@ -460,7 +460,10 @@ def settle_ties(score: Floats, noise: Floats, threshold: float) -> Bools:
         Score above which a tree votes for class 1, if one score decides between two classes.
     """
     rivals = score if len(score) > 1 else np.stack([np.full(score.shape[1], threshold), score[0]])
-    second, highest = np.partition(rivals, -2, axis=0)[-2:]
+    if len(rivals) == 2:  # what partition does, in a tenth of the time
+        second, highest = np.minimum(*rivals), np.maximum(*rivals)
+    else:
+        second, highest = np.partition(rivals, -2, axis=0)[-2:]
     tie, noise = noise.min(), noise.max(axis=0)
     is_tied = rivals >= highest - tie
     if len(score) > 1:

@@ -90,7 +90,7 @@ def estimate_metric(outputs: TreeOutputs, criterion: Criterion, *, interval: boo
     metric = metric_of(criterion.metric, outputs)
     check_direction(metric)
     blocks = sums_of(outputs).blocks
-    loss = metric_loss(outputs, metric, in_brief=is_brief(criterion, len(blocks.rows)))
+    loss = metric_loss(outputs, metric, in_brief=is_brief(criterion, len(blocks.rows)) or not interval)
     quantile = 0.5 if loss.is_significant else COVERAGE
     n_without = int(np.count_nonzero((blocks.n_scored.sum(axis=1) == 0).any(axis=1)))
     lacks, problem = lacks_votes(outputs, n_without, len(blocks.rows)), problem_of(loss, metric, outputs)

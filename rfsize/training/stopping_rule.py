@@ -10,6 +10,7 @@ the last estimate than T* predicts, the forest keeps enough trees to agree with 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -22,6 +23,10 @@ from rfsize.statistics.labels import fewest_alike, leading_labels
 # A few trees tell only roughly how many trees get enough votes. If that is more than this many times max_trees,
 # training gives up, because max_trees trees would not be enough either.
 _GIVE_UP_FACTOR = 2
+
+# A look takes as long as the training of many trees, so the next is at no fewer than this many times as many. A forest
+# in training keeps only what it needs of them.
+_SMALLEST_STEP = 1.05
 
 
 class StoppingRule:
@@ -77,6 +82,7 @@ class StoppingRule:
             self.done = report.enough or n_trees >= self.max_trees
             # With too few votes to be sure, T* can be below the current number of trees.
             required = required if (required := trees_required(report)) > n_trees else 2 * n_trees
+            required = max(required, math.ceil(_SMALLEST_STEP * n_trees))
             self.next_size = int(min(required, 2 * n_trees, self.max_trees))
         return report
 

@@ -25,7 +25,7 @@ FEW = 16
 
 # From this many cells (rows × trees) on, compiled loops save more time than it takes to lay out the trees and to
 # compare leaves.
-CELLS_WORTH_A_LAYOUT = 1 << 22
+CELLS_WORTH_A_LAYOUT = 1 << 20
 
 # Number of rows compared with the framework's leaves: of all rows, and of a batch of rows in chunks. Then the number of
 # rows with missing values to take at each place, and the number of rows searched for them there.
