@@ -1,8 +1,9 @@
-"""Seconds to predict with a forest: the framework, rfsize, ONNX Runtime and treelite.
+"""Seconds to predict with a forest or a boosted model: the framework, rfsize, and the tools that serve such models.
 
     python benchmarks/inference.py --plot docs/inference.png
     python benchmarks/inference.py --shapes 2x501x255 7x200x127 0x501x255 --threads 1 2
     python benchmarks/inference.py --frameworks "random forest" --shapes 2x500x0
+    python benchmarks/inference.py --boosted --shapes 2x500x31 2x1000x63 7x100x31 2x100x255 --rows 1 100 10000 100000
 
 A shape is classes × trees × leaves; 0 classes are a regression, 0 leaves trees that are grown out.
 
@@ -11,9 +12,10 @@ medians of all calls. Each call gets other rows, and one thread predicts a singl
 framework's own predict in the same run. Rows are in double precision, or in the type that a tool takes or prefers. This
 conversion is not timed; the checks of rfsize are.
 
-"Trees" is the number asked per row. "Other labels" counts labels that differ from the framework's on 10,000 rows, and
-"off by" is the largest difference from its probabilities or numbers. With all trees, rfsize must give equal labels, or
-the script fails. The stop table is certified for α = 0.99, on 10,000 rows of its own. Needs rfsize[bench].
+"Trees" is the number that predicted a row. "Other labels" counts labels that differ from the framework's on 10,000
+rows, and "off by" is the largest difference from its probabilities or numbers. With all trees, rfsize must give equal
+labels, or the script fails. The stop table is certified for α = 0.99, on 10,000 rows of its own. "Ready in" is the
+time to compile or convert. Needs rfsize[bench], and lleaves and pylignum beside it; what is not installed is left out.
 """
 
 from __future__ import annotations
@@ -23,8 +25,10 @@ import itertools
 import os
 import platform
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,7 +36,7 @@ import lightgbm as lgb
 import numpy as np
 import pandas as pd
 import xgboost as xgb
-from problems import Array, forest, parser, print_head, print_line, signals
+from problems import Array, boosted, forest, parser, print_head, print_line, signals
 
 import rfsize
 
@@ -51,33 +55,43 @@ class Contender(NamedTuple):
     X: Any
     labels: Callable[[Any], Array] | None = None  # of what `predict` returns
     scores: Callable[[Any], Array] | None = None
-    asked: float | None = None
+    n_used: float | None = None
 
 
-def contenders(model: Any, X: Array, n_classes: int, threads: int, left_out: set[str]) -> Iterator[Contender]:
-    """The framework first; tools that cannot predict the forest are ``left_out``, with the reason."""
+def contenders(model: Any, X: Array, n_classes: int, threads: int, notes: dict[str, str]) -> Iterator[Contender]:
+    """The framework first; ``notes`` say how long tools took to be ready, and why they cannot predict the model."""
     frame = pd.DataFrame(X, columns=[f"Column_{column}" for column in range(COLUMNS)])
-    own, asked = frameworks_own(model, threads), rfsize.compile(model, n_jobs=threads)
+    own, all_trees = frameworks_own(model, threads), timed("rfsize", notes, rfsize.compile, model, n_jobs=threads)
     same = np.asarray
     if not n_classes:
         yield Contender("its own `predict`", own, X, scores=same)
-        yield Contender("rfsize, numbers", asked.predict, X, scores=same)
-        yield Contender("rfsize, numbers of a DataFrame", asked.predict, frame, scores=same)
+        yield Contender("rfsize, numbers", all_trees.predict, X, scores=same)
+        yield Contender("rfsize, numbers of a DataFrame", all_trees.predict, frame, scores=same)
     else:
         yield Contender("its own `predict`", own, X, lambda p: p.argmax(axis=1), same)
         calibration = signals(CALIBRATED, np.random.default_rng(1))[0]
         table = rfsize.StopTable.calibrate(model, calibration, alpha=0.99)
         stopped = rfsize.compile(model, table, n_jobs=threads)
         trees = float(stopped.predict_labels(X[:CHECKED], return_trees=True)[1].mean())
-        yield Contender("rfsize, labels", asked.predict_labels, X, same)
-        yield Contender("rfsize, labels of a DataFrame", asked.predict_labels, frame, same)
-        yield Contender("rfsize, labels, certified table", stopped.predict_labels, X, same, asked=trees)
-        yield Contender("rfsize, probabilities", asked.predict_proba, X, scores=same)
-    for name, make in {"ONNX Runtime": onnx_runtime, "treelite, reference": treelite}.items():
+        yield Contender("rfsize, labels", all_trees.predict_labels, X, same)
+        yield Contender("rfsize, labels of a DataFrame", all_trees.predict_labels, frame, same)
+        yield Contender("rfsize, labels, certified table", stopped.predict_labels, X, same, n_used=trees)
+        yield Contender("rfsize, probabilities", all_trees.predict_proba, X, scores=same)
+    for name, make in TOOLS.items():
         try:
-            yield make(model, X, n_classes, threads)
+            tool = timed(name, notes, make, model, X, n_classes, threads)
+            tool.predict(tool.X[:2])
+            yield tool
         except Exception as error:  # whatever a tool raises for a model that it does not take
-            left_out.add(f"- left out: {name} ({(str(error).splitlines() or [type(error).__name__])[0]})")
+            notes[name] = f"left out, {(str(error).splitlines() or [type(error).__name__])[0]}"
+
+
+def timed(name: str, notes: dict[str, str], make: Callable[..., Any], *of: Any, **more: Any) -> Any:
+    """What ``make`` returns, with a note of the seconds that it took."""
+    began = time.perf_counter()
+    made = make(*of, **more)
+    notes[name] = f"ready in {time.perf_counter() - began:.2g} s"
+    return made
 
 
 def frameworks_own(model: Any, threads: int) -> Callable[[Array], Array]:
@@ -112,24 +126,95 @@ def onnx_runtime(model: Any, X: Array, n_classes: int, threads: int) -> Contende
     return Contender("ONNX Runtime", lambda rows: session.run(None, {"X": rows}), X.astype(np.float32), *of)
 
 
-def treelite(model: Any, X: Array, n_classes: int, threads: int) -> Contender:
-    """treelite's reference implementation."""
-    import treelite as tool
+def read_by_treelite(model: Any) -> Any:
+    """The model as treelite reads it."""
+    import treelite
 
     if isinstance(model, lgb.LGBMModel):
-        read = tool.frontend.from_lightgbm(model.booster_)
+        return treelite.frontend.from_lightgbm(model.booster_)
+    if isinstance(model, xgb.XGBModel):
+        return treelite.frontend.from_xgboost(model.get_booster())
+    return treelite.sklearn.import_model(model)
+
+
+def both_classes(n_classes: int) -> Callable[[Any], Array]:
+    """Makes the probabilities of all classes from what a tool predicts, which of two classes is that of class 1."""
+
+    def scores(predicted: Any) -> Array:
+        score = np.asarray(predicted).reshape(len(predicted), -1)
+        is_single = n_classes == 2 and score.shape[1] == 1
+        return np.hstack([1.0 - score, score]) if is_single else score if n_classes else score[:, 0]
+
+    return scores
+
+
+def in_its_type(model: Any, X: Array) -> Array:
+    """Rows in the precision that the framework reads."""
+    return X if isinstance(model, lgb.LGBMModel) else X.astype(np.float32)
+
+
+def by_treelite(model: Any, X: Array, n_classes: int, threads: int) -> Contender:
+    """treelite's reference implementation."""
+    import treelite
+
+    read = read_by_treelite(model)
+    predict = lambda rows: treelite.gtil.predict(read, rows, nthread=threads)  # noqa: E731
+    return Contender("treelite, reference", predict, in_its_type(model, X), None, both_classes(n_classes))
+
+
+def by_tl2cgen(model: Any, X: Array, n_classes: int, threads: int) -> Contender:
+    """C that treelite's tl2cgen writes, compiled by gcc."""
+    import tl2cgen
+
+    library = Path(tempfile.mkdtemp()) / "model.so"
+    tl2cgen.export_lib(read_by_treelite(model), "gcc", library, params={"parallel_comp": 32, "quantize": 1}, nthread=2)
+    predictor = tl2cgen.Predictor(library, nthread=threads)
+    predict = lambda rows: predictor.predict(tl2cgen.DMatrix(rows))  # noqa: E731
+    return Contender("tl2cgen, compiled", predict, in_its_type(model, X), None, both_classes(n_classes))
+
+
+def by_lleaves(model: Any, X: Array, n_classes: int, threads: int) -> Contender:
+    """lleaves, which compiles LightGBM's trees by LLVM."""
+    import lleaves
+
+    path = in_a_file(model)
+    compiled = lleaves.Model(model_file=path)
+    compiled.compile()
+    predict = lambda rows: compiled.predict(rows, n_jobs=threads)  # noqa: E731
+    return Contender("lleaves", predict, X, None, both_classes(n_classes))
+
+
+def by_lignum(model: Any, X: Array, n_classes: int, threads: int, *, compiles: bool = False) -> Contender:
+    """pylignum's interpreter, or the trees that it compiled."""
+    import lignum
+
+    read = lignum.load(in_a_file(model))
+    if compiles:
+        read.compile(library=str(Path(tempfile.mkdtemp()) / "model.so"))
+    predict = lambda rows: read.predict(rows, n_jobs=threads)  # noqa: E731
+    name = "pylignum, compiled" if compiles else "pylignum"
+    return Contender(name, predict, in_its_type(model, X), None, both_classes(n_classes))
+
+
+def in_a_file(model: Any) -> str:
+    """The path of a file with the model, in the framework's own format."""
+    if isinstance(model, lgb.LGBMModel):
+        path = Path(tempfile.mkdtemp()) / "model.txt"
+        model.booster_.save_model(path)
     else:
-        read = tool.frontend.from_xgboost(model.get_booster()) if isinstance(model, xgb.XGBModel) else None
-        read = read or tool.sklearn.import_model(model)
+        path = Path(tempfile.mkdtemp()) / "model.json"
+        model.get_booster().save_model(path)
+    return str(path)
 
-    def scores(out: Array) -> Array:
-        score = out.reshape(len(out), -1)
-        return score if n_classes != 2 or score.shape[1] == 2 else np.hstack([1.0 - score, score])
 
-    rows = X if isinstance(model, lgb.LGBMModel) else X.astype(np.float32)
-    return Contender(
-        "treelite, reference", lambda rows: tool.gtil.predict(read, rows, nthread=threads), rows, None, scores
-    )
+TOOLS: dict[str, Callable[[Any, Array, int, int], Contender]] = {
+    "ONNX Runtime": onnx_runtime,
+    "treelite, reference": by_treelite,
+    "tl2cgen, compiled": by_tl2cgen,
+    "lleaves": by_lleaves,
+    "pylignum": by_lignum,
+    "pylignum, compiled": partial(by_lignum, compiles=True),
+}
 
 
 def seconds(contender: Contender, n_rows: int, starts: range) -> list[float]:
@@ -144,11 +229,11 @@ def seconds(contender: Contender, n_rows: int, starts: range) -> list[float]:
     return taken[5:] if len(taken) > 10 else taken
 
 
-def measure(found: list[Contender], n_rows: int, repetitions: int) -> dict[str, float]:
+def measure(contending: list[Contender], n_rows: int, repetitions: int) -> dict[str, float]:
     """Median seconds of each contender, which take turns; only single rows are predicted from a DataFrame."""
     calls = max(1, CALLS // int(np.sqrt(n_rows)))
-    taken: dict[str, list[float]] = {one.name: [] for one in found if n_rows == 1 or "DataFrame" not in one.name}
-    for _, contender in itertools.product(range(repetitions), found):
+    taken: dict[str, list[float]] = {c.name: [] for c in contending if n_rows == 1 or "DataFrame" not in c.name}
+    for _, contender in itertools.product(range(repetitions), contending):
         if contender.name in taken and sum(taken[contender.name]) < ENOUGH:
             time.sleep(REST)
             taken[contender.name] += seconds(contender, n_rows, range(0, calls * n_rows, n_rows)[:calls])
@@ -165,25 +250,25 @@ def in_words(taken: float | None, own: float) -> str:
 
 def print_shape(model: Any, X: Array, n_classes: int, options: argparse.Namespace) -> dict[str, float]:
     """Print a line for each contender; return the seconds for the most rows, and fail if labels of rfsize differ."""
-    left_out: set[str] = set()
-    found, single = (list(contenders(model, X, n_classes, threads, left_out)) for threads in (options.threads, 1))
-    print("\n".join([*sorted(left_out), ""]))
-    times = {n: measure(single if n == 1 else found, n, options.repetitions) for n in options.rows}
-    truth = found[0].predict(X[:CHECKED])
+    notes: dict[str, str] = {}
+    many, single = (list(contenders(model, X, n_classes, threads, notes)) for threads in (options.threads, 1))
+    print("\n".join([*(f"- {name}: {note}" for name, note in notes.items()), ""]))
+    times = {n: measure(single if n == 1 else many, n, options.repetitions) for n in options.rows}
+    truth = many[0].predict(X[:CHECKED])
     print_head("", *(f"{n:,} rows" for n in options.rows), "trees", "other labels", "off by")
-    for one in found:
-        answer = one.predict(one.X[:CHECKED])
-        others = np.mean(one.labels(answer) != truth.argmax(axis=1)) if one.labels else None
-        off = np.abs(one.scores(answer) - truth).max() if one.scores else None
-        cells = [in_words(times[n].get(one.name), times[n][found[0].name]) for n in options.rows]
-        figures = (f"{one.asked or 0:.1f}" if one.asked else "", "" if others is None else f"{others:.2%}")
-        print_line(one.name, *cells, *figures, "" if off is None else f"{off:.1g}")
-        if (
-            one.name.startswith("rfsize")
-            and one.asked is None
-            and (others or (off or 0.0) > 1e-6 * np.abs(truth).max())
-        ):
-            sys.exit(f"{one.name}: other answers than the framework's")
+    for contender in many:
+        answer = contender.predict(contender.X[:CHECKED])
+        others = np.mean(contender.labels(answer) != truth.argmax(axis=1)) if contender.labels else None
+        off = np.abs(contender.scores(answer) - truth).max() if contender.scores else None
+        cells = [in_words(times[n].get(contender.name), times[n][many[0].name]) for n in options.rows]
+        figures = (
+            "" if contender.n_used is None else f"{contender.n_used:.1f}",
+            "" if others is None else f"{others:.2%}",
+        )
+        print_line(contender.name, *cells, *figures, "" if off is None else f"{off:.1g}")
+        is_exact = contender.name.startswith("rfsize") and contender.n_used is None
+        if is_exact and (others or (off or 0.0) > 1e-6 * np.abs(truth).max()):
+            sys.exit(f"{contender.name}: other answers than the framework's")
     return times[max(options.rows)]
 
 
@@ -208,6 +293,7 @@ def plot(results: dict[str, dict[str, float]], n_rows: int, path: Path) -> None:
 def main() -> None:
     """Print a table for each framework and shape."""
     arguments = parser(__doc__, frameworks=("LightGBM", "XGBoost"))
+    arguments.add_argument("--boosted", action="store_true", help="boosted models in place of forests")
     arguments.add_argument("--shapes", nargs="+", default=["2x501x255", "2x101x31", "7x200x127", "0x501x255"])
     arguments.add_argument("--rows", type=int, nargs="+", default=[1, 100, 100_000])
     arguments.add_argument("--threads", type=int, default=2, help="of more than one row")
@@ -225,7 +311,8 @@ def main() -> None:
         name = f"{framework}: {trees} trees of {leaves or 'all'} leaves"
         print(f"\n## {name}, {n_classes or 'no'} classes\n", flush=True)
         y = np.searchsorted(np.quantile(signal, np.arange(1, n_classes) / n_classes), signal) if n_classes else signal
-        untrained = forest(framework, trees, 1, leaves=leaves or None, regression=not n_classes, n_jobs=-1)
+        make: Any = partial(boosted, leaves=leaves) if options.boosted else partial(forest, leaves=leaves or None)
+        untrained = make(framework, trees, 1, regression=not n_classes, n_jobs=-1)
         times = print_shape(untrained.fit(X, y), rows, n_classes, options)
         if shape == options.shapes[0]:
             results[name] = times

@@ -305,6 +305,15 @@ def forest(
     return kind(n_trees, max_leaf_nodes=leaves, **common)
 
 
+def boosted(framework: str, n_trees: int, seed: int, *, leaves: int, regression: bool = False, n_jobs: int = 1) -> Any:
+    """An untrained boosted model of LightGBM or XGBoost: a rate of 0.05, 500 trees and more of few leaves."""
+    common: dict[str, Any] = {"n_estimators": n_trees, "learning_rate": 0.05, "random_state": seed, "n_jobs": n_jobs}
+    if framework == "LightGBM":
+        return (LGBMRegressor if regression else LGBMClassifier)(num_leaves=leaves, verbose=-1, **common)
+    kind: Any = XGBRegressor if regression else XGBClassifier
+    return kind(max_depth=0, max_leaves=leaves, grow_policy="lossguide", **common)
+
+
 # Trees on all features, grown until each leaf has one class.
 UNPRUNED: dict[str, dict[str, Any]] = {
     "LightGBM": {
