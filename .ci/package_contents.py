@@ -12,7 +12,7 @@ from pathlib import Path
 # Folders all files of which are installed, and where.
 INSTALLED = {"rfsize": "rfsize", "integrations": "rfsize/integrations"}
 OF_THE_REPOSITORY_ALONE = (".github/", ".gitignore")
-WRITTEN_BY_THE_BUILD = r"PKG-INFO|rfsize/_core\.[\w.-]+\.(so|pyd)"
+WRITTEN_BY_THE_BUILD = r"PKG-INFO|rfsize/_core\.[\w.-]+\.(so|pyd)|(.*/)?__pycache__/.*"
 # What the wheel is compiled from.
 SOURCES = "rfsize/_native/"
 
@@ -30,7 +30,7 @@ def in_folder(folder: Path) -> set[str]:
 def in_sdist(path: Path) -> set[str]:
     """Paths inside an sdist's one folder."""
     with tarfile.open(path) as sdist:
-        return written_by_us(each.name.partition("/")[2] for each in sdist.getmembers() if each.isfile())
+        return written_by_us(member.name.partition("/")[2] for member in sdist.getmembers() if member.isfile())
 
 
 def in_wheel(path: Path) -> set[str]:
@@ -41,12 +41,12 @@ def in_wheel(path: Path) -> set[str]:
     return written_by_us(names)
 
 
-def compare(what: str, found: set[str], expected: set[str]) -> bool:
+def compare(what: str, names: set[str], expected: set[str]) -> bool:
     """Whether they are the same; prints how they differ."""
-    for title, names in (("lacks", expected - found), ("has, which nobody expects,", found - expected)):
-        if names:
-            print(f"{what} {title} {', '.join(sorted(names))}")
-    return found == expected
+    for title, differing in (("lacks", expected - names), ("has, which nobody expects,", names - expected)):
+        if differing:
+            print(f"{what} {title} {', '.join(sorted(differing))}")
+    return names == expected
 
 
 def main(folder: Path, sdist: Path, wheel: Path) -> int:
