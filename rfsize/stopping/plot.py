@@ -105,10 +105,12 @@ def _draw_bound(rule: Rule, n_trees: int, n_classes: int, ax: Axes) -> None:
     n_used = np.arange(1, n_trees)
     xlabel, label = "trees asked", "stop: the first class is so far ahead"
     if isinstance(rule, IntervalRule) and rule.margin is not None:
-        bound, ylabel = rule.margin[1:-1], "lead in the mean score"
+        bound, ylabel = rule.margin[1:-1], "lead in the score so far" if rule.adds_up else "lead in the mean score"
     elif isinstance(rule, SpreadRule):
-        bound, label = rule.limit / np.sqrt(1.0 / n_used - 1.0 / n_trees), "stop: scores spread by no more"
-        ylabel = f"standard deviation of the trees,\nas {rule.metric}"
+        left, what = np.sqrt(1.0 / n_used - 1.0 / n_trees), "standard deviation of the trees"
+        if rule.remainder is not None:
+            left, what = rule.remainder.left[:-1], "leaves, relative to those of other rows"
+        bound, label, ylabel = rule.limit / left, "stop: scores spread by no more", f"{what},\nas {rule.metric}"
     else:
         assert isinstance(rule, WeightedVote)
         left = rule.remaining(n_classes)
