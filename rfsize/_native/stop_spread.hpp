@@ -6,9 +6,9 @@
 
 namespace rfsize {
 
-// See `SpreadRule` in rfsize/stopping/rules.py. After t members, the mean score is start + sum / share, and the members
-// left are expected to change it by left times the spread of the values, each taken per unit. offset is the part of the
-// start that counts as said by the first member. Vectors are of members, or of scores.
+// See `SpreadRule` in rfsize/stopping/spread.py. After t members, the mean score is start + sum / share, and the
+// members left are expected to change it by left times the spread of the values, each taken per unit. offset is the
+// part of the start that counts as said by the first member. Vectors are of members, or of scores.
 struct SpreadStop {
     double limit;
     std::size_t every;

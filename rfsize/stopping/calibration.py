@@ -20,7 +20,8 @@ from rfsize.models.link import Link
 from rfsize.models.model import Forest
 from rfsize.statistics.certify import Certificate, ClassCounts, RiskTarget, fewest_rows
 from rfsize.stopping.on_forest import CHECK_EVERY, lossless_bounds, predicted_labels, predicted_numbers
-from rfsize.stopping.rules import IntervalRule, Remainder, Rule, SpreadRule, SumScale, checked_trees, looks
+from rfsize.stopping.rules import IntervalRule, Rule, SumScale, checked_trees
+from rfsize.stopping.spread import Remainder, SpreadRule, looks
 from rfsize.walking.layout import PackedForest
 
 N_FACTORS = 2048

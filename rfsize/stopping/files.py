@@ -19,16 +19,8 @@ from rfsize.exceptions import FileError
 from rfsize.models.link import LINKS, Link
 from rfsize.statistics.certify import COUNTS, Certificate, ClassCounts, ClassOutcome
 from rfsize.statistics.criterion import AVERAGES
-from rfsize.stopping.rules import (
-    MAX_TREES,
-    IntervalRule,
-    Remainder,
-    Rule,
-    SpreadRule,
-    TallyRule,
-    WeightedVote,
-    checked_weights,
-)
+from rfsize.stopping.rules import MAX_TREES, IntervalRule, Rule, TallyRule, WeightedVote, checked_weights
+from rfsize.stopping.spread import Remainder, SpreadRule
 from rfsize.stopping.vote_prior import is_solved_exactly
 
 FORMAT, VERSION = "rfsize.StopTable", 6

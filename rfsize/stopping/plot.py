@@ -19,7 +19,8 @@ from rfsize.showing.plots import (
 )
 from rfsize.showing.text import most_changed, shortened
 from rfsize.statistics.certify import Certificate, clopper_pearson
-from rfsize.stopping.rules import IntervalRule, Rule, SpreadRule, TallyRule, WeightedVote
+from rfsize.stopping.rules import IntervalRule, Rule, TallyRule, WeightedVote
+from rfsize.stopping.spread import SpreadRule
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -20,7 +20,8 @@ from rfsize.statistics.certify import Certificate, ClassOutcome, RiskTarget
 from rfsize.statistics.criterion import AVERAGES, check_classes, checked_confidence, checked_tolerance
 from rfsize.stopping import calibration, vote_prior
 from rfsize.stopping.files import expected_to_list, read_document, signed, stored_fields, write_document
-from rfsize.stopping.rules import Rule, SpreadRule, WeightedVote, checked_outputs, checked_weights, in_blocks
+from rfsize.stopping.rules import Rule, WeightedVote, checked_outputs, checked_weights, in_blocks
+from rfsize.stopping.spread import SpreadRule
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
