@@ -111,7 +111,8 @@ def _draw_bound(rule: Rule, n_trees: int, n_classes: int, ax: Axes) -> None:
         left, what = np.sqrt(1.0 / n_used - 1.0 / n_trees), "standard deviation of the trees"
         if rule.remainder is not None:
             left, what = rule.remainder.left[:-1], "leaves, relative to those of other rows"
-        bound, label, ylabel = rule.limit / left, "stop: scores spread by no more", f"{what},\nas {rule.metric}"
+        bound = np.divide(rule.limit, left, out=np.full(left.shape, np.nan), where=left > 0.0)
+        label, ylabel = "stop: scores spread by no more", f"{what},\nas {rule.metric}"
     else:
         assert isinstance(rule, WeightedVote)
         left = rule.remaining(n_classes)

@@ -13,6 +13,7 @@ import lightgbm as lgb
 import numpy as np
 import pytest
 import xgboost as xgb
+from contract.test_boosted import KINDS as ALL
 from contract.test_boosted import SKLEARN, Boosted, trained
 from contract.test_boosted_cuts import FRESH, LABELS, NUMBERS, label_of, stopped_early
 from distributed import Client
@@ -232,6 +233,20 @@ def test_probabilities_are_those_of_the_first_iterations(model: Any, name: str, 
     tolerance = float(np.quantile(apart[:, 31], ALPHA))
     table = StopTable.calibrate(model, FRESH, metric="probabilities", tolerance=tolerance, **CERTIFIED)
     assert_first_iterations(model, table, probability, apart > tolerance, "predict_proba", tmp_path)
+
+
+@of_kinds(*(kind for kind in ALL if not kind[1].startswith("rf")))
+def test_certificates_count_what_compiled_models_predict(kind: tuple[str, str]) -> None:
+    boosted = trained(*kind)
+    options = {"metric": "probabilities" if boosted.model.classes.size else "scores", "tolerance": 0.1}
+    table = StopTable.calibrate(boosted.native, FRESH, **options, **CERTIFIED, **boosted.missing)
+    compiled, whole = (rfsize.compile(boosted.native, of, **boosted.missing) for of in (table, None))
+    name = "predict_proba" if table.metric == "probabilities" else "predict"
+    found, asked = getattr(compiled, name)(FRESH, return_trees=True)
+    apart = np.abs(found.astype(float) - getattr(whole, name)(FRESH)).reshape(len(FRESH), -1).max(axis=1)
+    assert table.certificate.disagreements == (apart > 0.1)[~SETS_SCALE].sum()
+    assert sum(table.certificate.counts.trees) == asked[~SETS_SCALE].sum()
+    assert StopTable.from_dict(table.to_dict()) == table
 
 
 # Which model, and which rows
