@@ -85,7 +85,7 @@ def compile(
     Raises
     ------
     NotAForestError
-        If the model is not a forest of independent trees, or cannot be compiled.
+        If rfsize cannot read the model, or it cannot be compiled.
     ValueError
         If the table is for other trees, other classes, another ``threshold`` or ``voting``. If an option has no effect
         on the forest. If the models of a list cannot be averaged.

@@ -206,8 +206,8 @@ class StopTable:
         average : {"micro", "macro"}
             "macro" keeps α for each class that all trees predict, so that a rare class is not lost.
         voting : {"auto", "hard", "soft"}
-            How trees make a label: "soft" averages or adds their scores, "hard" takes the majority of the votes of a
-            forest's, "auto" does what the model's own ``predict`` does.
+            How trees make a label: "soft" averages or adds their scores, "hard" takes the majority of a forest's votes,
+            "auto" does what the model's own ``predict`` does.
         threshold : float, optional
             Probability above which a row is class 1, 0.5 by default. For two classes, with labels or "macro".
         missing : float, optional
@@ -217,7 +217,7 @@ class StopTable:
         ------
         ValueError
             If the model was trained on the rows, an argument does not fit, or the rows are too few for a certificate:
-            α = 0.99 at a confidence of 0.95 takes 299 rows, and with "macro" 299 rows of each class.
+            α = 0.99 at a confidence of 0.95 takes 299 rows that certify, and with "macro" 299 rows of each class.
         NotAForestError
             If rfsize cannot read the model, or it predicts no labels and ``metric`` is "labels".
 
