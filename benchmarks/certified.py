@@ -2,16 +2,12 @@
 
     python benchmarks/certified.py --forests 300
     python benchmarks/certified.py --forests 0 Satellite.csv.gz spam.csv.gz
-    python benchmarks/certified.py --boosted
 
 Forests have 20 to 500 trees, 15 to 255 leaves and 2 to 26 classes, by LightGBM, XGBoost and scikit-learn, on synthetic
 problems and on tables with the features first and the class in their last column, named target. Each forest is cut to
 certified first trees and gets two tables, of the majority vote and of averaged scores, all certified for labels at α =
 0.95, 0.98 or 0.99 on 300 to 10,000 rows that it was not trained on (for a table file, on a third of its rows). Their
 answers are compared with all trees on 20,000 fresh rows (another third).
-
-With ``--boosted`` the models are LightGBM's gbdt, XGBoost's gbtree and scikit-learn's HistGradientBoosting, of the same
-numbers of trees and leaves. They get no table of votes.
 
 "Above" is the share of cuts or tables that change more than 1 − α of the fresh rows. "Surely" is the share that changes
 so many more that chance in the fresh rows does not explain it (one-sided, at 95 %). "Trees" are those kept, or asked by
@@ -25,11 +21,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from lightgbm import LGBMClassifier
 from problems import FRAMEWORKS, Rows, forest, parser, print_head, print_line, scores, table, thirds
 from scipy.stats import binom
-from sklearn.ensemble import HistGradientBoostingClassifier
-from xgboost import XGBClassifier
 
 import rfsize
 
@@ -51,21 +44,10 @@ class Outcome(NamedTuple):
     surely: bool
 
 
-def boosted(framework: str, n_trees: int, seed: int, *, leaves: int) -> Any:
-    """An untrained boosted model, in the place of a forest of the same framework."""
-    if framework == "LightGBM":
-        return LGBMClassifier(n_estimators=n_trees, num_leaves=leaves, random_state=seed, n_jobs=1, verbose=-1)
-    if framework == "XGBoost":
-        of = {"max_depth": 0, "max_leaves": leaves, "grow_policy": "lossguide", "learning_rate": 0.1}
-        return XGBClassifier(n_estimators=n_trees, random_state=seed, n_jobs=1, **of)
-    return HistGradientBoostingClassifier(
-        max_iter=n_trees, max_leaf_nodes=leaves, early_stopping=False, random_state=seed
-    )
-
-
-def outcomes(model: Any, rows: Any, fresh: Any, alpha: float, kinds: tuple[str, ...]) -> Iterator[Outcome]:
+def outcomes(model: Any, rows: Any, fresh: Any, alpha: float) -> Iterator[Outcome]:
     """The results of a forest's cut and tables on fresh rows."""
     average = rfsize.compile(model)
+    majority = rfsize.compile(model, voting="hard")
     n_trees, n_classes = average.n_trees, len(average.classes)
 
     def outcome(kind: str, answers: Any, whole: Any, trees: float) -> Outcome:
@@ -79,9 +61,7 @@ def outcomes(model: Any, rows: Any, fresh: Any, alpha: float, kinds: tuple[str, 
         kept = n_trees
     small = rfsize.compile(rfsize.truncate(model, n_trees=kept))
     yield outcome("cut", small.predict_labels(fresh), average.predict_labels(fresh), kept)
-    for kind in kinds[1:]:
-        options: dict[str, Any] = {"voting": "hard"} if kind == "votes" else {}
-        whole = rfsize.compile(model, **options)
+    for kind, whole, options in (("scores", average, {}), ("votes", majority, {"voting": "hard"})):
         try:
             stops = rfsize.StopTable.calibrate(model, rows, alpha=alpha, **options)
         except ValueError:
@@ -91,18 +71,17 @@ def outcomes(model: Any, rows: Any, fresh: Any, alpha: float, kinds: tuple[str, 
         yield outcome(kind, answers, whole.predict_labels(fresh), float(asked.mean()))
 
 
-def made_forest(number: int, make: Any) -> tuple[str, Any, list[Rows], float]:
+def made_forest(number: int) -> tuple[str, Any, list[Rows], float]:
     """A forest on a made problem, its rows to train, to certify and to judge on, and α."""
     generator = np.random.default_rng(number)
     framework, n_classes = FRAMEWORKS[number % 3], CLASSES[(number // 3) % 5]
     n_leaves, n_trees, n_rows = (int(generator.choice(of)) for of in (LEAVES, TREES, ROWS))
-    if n_classes > 2 and (make is boosted or framework != "random forest"):
+    if framework != "random forest" and n_classes > 2:
         n_trees = min(n_trees, MOST_TREES // n_classes)
     X, y = scores(TRAINED + n_rows + FRESH, n_classes, number)
     parts = [(X[part], y[part]) for part in np.split(np.arange(len(y)), [TRAINED, TRAINED + n_rows])]
-    kind = "HistGradientBoosting" if make is boosted and framework == "random forest" else framework
-    name = f"{number}: {kind}, {n_classes} classes, {n_trees} trees, {n_leaves} leaves, {n_rows:,} rows"
-    return name, make(framework, n_trees, number, leaves=n_leaves), parts, ALPHAS[(number // 15) % 3]
+    name = f"{number}: {framework}, {n_classes} classes, {n_trees} trees, {n_leaves} leaves, {n_rows:,} rows"
+    return name, forest(framework, n_trees, number, leaves=n_leaves), parts, ALPHAS[(number // 15) % 3]
 
 
 def print_summary(name: str, group: list[Outcome]) -> None:
@@ -118,15 +97,13 @@ def main() -> None:
     """Print a line for each forest, then the summary."""
     arguments = parser(__doc__, tables=True)
     arguments.add_argument("--forests", type=int, default=300)
-    arguments.add_argument("--boosted", action="store_true")
     options = arguments.parse_args()
-    make, kinds = (boosted, ("cut", "scores")) if options.boosted else (forest, ("cut", "scores", "votes"))
     warnings.simplefilter("ignore", rfsize.exceptions.RfsizeWarning)
-    made = (made_forest(number, make) for number in range(options.forests))
+    made = (made_forest(number) for number in range(options.forests))
     jobs = [
         (
             f"{path.name.split('.')[0]}, {framework}",
-            make(framework, 301, 0, leaves=63),
+            forest(framework, 301, 0, leaves=63),
             thirds(*table(path), 0),
             alpha,
         )
@@ -135,14 +112,14 @@ def main() -> None:
         for alpha in (0.95, 0.99)
     ]
     records: list[Outcome] = []
-    print_head("forest", "α", *kinds)
+    print_head("forest", "α", "cut", "scores", "votes")
     for name, untrained, (train, (rows, _), (fresh, _)), alpha in (*made, *jobs):
-        of_forest = list(outcomes(untrained.fit(*train), rows, fresh, alpha, kinds))
+        of_forest = list(outcomes(untrained.fit(*train), rows, fresh, alpha))
         records += of_forest
         print_line(name, alpha, *(f"{one.trees:.0%} of the trees, {one.differs:.2%} differ" for one in of_forest))
     print()
     print_head("", "number", "trees", "all", "above", "surely", "differ")
-    for kind in kinds:
+    for kind in ("cut", "scores", "votes"):
         group = [one for one in records if one.kind == kind]
         print_summary(kind, group)
         for field, values in (("alpha", ALPHAS), ("n_rows", ROWS), ("n_classes", sorted(set(CLASSES)))):
