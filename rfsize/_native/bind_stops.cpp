@@ -36,7 +36,8 @@ template <class Real>
 void settle_by_spread(const SpreadStop& stop, const Rows& rows, const Array<Real, 2>& total,
                       const Array<std::int64_t, 1>& asked) {
     expect_totals(rows, total);
-    expect(stop.start.size() == rows.forest().n_scores(), "the stops are for another forest");
+    expect(stop.start.size() == rows.forest().n_scores() && stop.n_members() == rows.forest().n_members(),
+           "the stops are for another forest");
     asked.expect({rows.n_rows()}, "asked");
     Released released;
     BySpread<Real> rule(rows.forest(), stop, total.matrix(), asked.data(), rows.most());
@@ -47,7 +48,7 @@ template <class Real>
 void looks(const SpreadStop& stop, const Array<const Real, 3>& values, const Array<double, 2>& left,
            const Array<double, 3>& mean) {
     const std::size_t n_trees = values.shape(1);
-    expect(n_trees > 0 && values.shape(2) == stop.start.size(), "the values are not of so many scores");
+    expect(n_trees == stop.n_members() && values.shape(2) == stop.start.size(), "the values are of another forest");
     left.expect({values.shape(0), (n_trees - 1) / stop.every}, "left");
     mean.expect({values.shape(0), left.shape(1), values.shape(2)}, "mean");
     Released released;
@@ -200,13 +201,17 @@ void bind_stops(nb::module_& m) {
     by_spread.def(
         "__init__",
         [](SpreadStop* self, double limit, std::size_t every, const ConstDoubles& pooled, double weight, int link,
-           double slope, double scale, const ConstDoubles& start) {
-            expect(every > 0 && pooled.size() == start.size() && start.size() > 0,
+           double slope, const ConstDoubles& start, const ConstDoubles& offset, const ConstDoubles& per,
+           const ConstDoubles& left, const ConstDoubles& share) {
+            expect(every > 0 && pooled.size() == start.size() && offset.size() == start.size() && start.size() > 0,
                    "the stops are not of one number of scores");
-            new (self) SpreadStop{limit, every, copied(pooled), weight, link_of(link), slope, scale, copied(start)};
+            expect(share.size() > 0 && per.size() == share.size() && left.size() == share.size(),
+                   "the stops are not of one number of trees");
+            new (self) SpreadStop{limit,         every,          copied(pooled), weight,       link_of(link), slope,
+                                  copied(start), copied(offset), copied(per),    copied(left), copied(share)};
         },
         nb::arg("limit"), nb::arg("every"), nb::arg("pooled"), nb::arg("weight"), nb::arg("link"), nb::arg("slope"),
-        nb::arg("scale"), nb::arg("start"));
+        nb::arg("start"), nb::arg("offset"), nb::arg("per"), nb::arg("left"), nb::arg("share"));
     bind_settle<float>(by_scores, by_votes, by_spread);
     bind_settle<double>(by_scores, by_votes, by_spread);
     bind_priors(m);

@@ -6,50 +6,55 @@
 
 namespace rfsize {
 
-// See `SpreadRule` in rfsize/stopping/rules.py. A tree alone scores scale times its value, and start more.
+// See `SpreadRule` in rfsize/stopping/spread.py. After t members, the mean score is start + sum / share, and the
+// members left are expected to change it by left times the spread of the values, each taken per unit. offset is the
+// part of the start that counts as said by the first member. Vectors are of members, or of scores.
 struct SpreadStop {
     double limit;
     std::size_t every;
     std::vector<double> pooled;
     double weight;
     Link link;
-    double slope, scale;
-    std::vector<double> start;
+    double slope;
+    std::vector<double> start, offset, per, left, share;
+
+    std::size_t n_members() const { return share.size(); }
 };
 
-// The leaf values of rows: their sums, and the sums of their squared distances from the first, which do not cancel.
+// The leaf values of rows: their sums, and those of their distances from the first and of its squares, which do not
+// cancel.
 class Spread {
 public:
     Spread(const SpreadStop& stop, std::size_t most)
         : stop_(stop),
           values_(stop.start.size(), most),
           first_(stop.start.size(), most),
+          apart_(stop.start.size(), most),
           squares_(stop.start.size(), most),
           mean_(stop.start.size()),
           predicted_(stop.start.size()) {}
 
     void enter(std::size_t n) {
-        for (std::size_t k = 0; k < mean_.size(); ++k) {
-            std::fill_n(values_[k], n, 0.0);
-            std::fill_n(squares_[k], n, 0.0);
-        }
+        for (std::size_t k = 0; k < mean_.size(); ++k)
+            for (double* sum : {values_[k], apart_[k], squares_[k]}) std::fill_n(sum, n, 0.0);
     }
     void keep(std::span<const std::uint32_t> kept) {
-        values_.keep(kept);
-        first_.keep(kept);
-        squares_.keep(kept);
+        for (ByColumns<double>* column : {&values_, &first_, &apart_, &squares_}) column->keep(kept);
     }
-    void add(std::size_t k, std::size_t j, double value, bool is_first) {
+    void add(std::size_t k, std::size_t j, double value, std::size_t member) {
         values_[k][j] += value;
-        if (is_first) first_[k][j] = value;
+        value = (member == 0 ? value + stop_.offset[k] : value) * stop_.per[member];
+        if (member == 0) first_[k][j] = value;
         const double apart = value - first_[k][j];
+        apart_[k][j] += apart;
         squares_[k][j] += apart * apart;
     }
 
-    // What is compared with the limit; fills mean with mean scores.
-    double left_to_change(std::size_t j, double asked, double all) {
+    // What is compared with the limit after so many members; fills mean with mean scores.
+    double left_to_change(std::size_t j, std::size_t asked) {
+        const auto n = static_cast<double>(asked);
         for (std::size_t k = 0; k < mean_.size(); ++k) {
-            mean_[k] = stop_.start[k] + stop_.scale * values_[k][j] / asked;
+            mean_[k] = stop_.start[k] + values_[k][j] / stop_.share[asked - 1];
             predicted_[k] = stop_.slope * mean_[k];
         }
         if (stop_.link == Link::SOFTMAX)
@@ -58,21 +63,27 @@ public:
             for (double& number : predicted_) number = linked(number, stop_.link);
         double largest = 0.0;
         for (std::size_t k = 0; k < mean_.size(); ++k) {
-            const double sum = values_[k][j] - asked * first_[k][j];
-            const double squares = std::max(stop_.scale * stop_.scale * (squares_[k][j] - sum * sum / asked), 0.0);
+            const double squares = std::max(squares_[k][j] - apart_[k][j] * apart_[k][j] / n, 0.0);
             const double variance =
-                (stop_.weight * stop_.pooled[k] * stop_.pooled[k] + squares) / (stop_.weight + asked - 1.0);
+                (stop_.weight * stop_.pooled[k] * stop_.pooled[k] + squares) / (stop_.weight + n - 1.0);
             const double change = std::sqrt(variance) * steepness(k);
             if (std::isnan(change)) return change;  // of which nothing is known, so that the row goes on
             largest = std::max(largest, change);
         }
-        return largest * std::sqrt(1.0 / asked - 1.0 / all);
+        return largest * stop_.left[asked - 1];
+    }
+    // The sum of all members whose mean is that of so many; of members that add up, it is their own sum.
+    template <class Real>
+    Real whole_sum(std::size_t k, std::size_t asked, Real sum) const {
+        const double all = stop_.share.back();
+        if (stop_.share[asked - 1] == all) return sum;
+        return static_cast<Real>(stop_.start[k] + (mean_[k] - stop_.start[k]) * all);
     }
     const std::vector<double>& mean() const { return mean_; }
 
 private:
     const SpreadStop& stop_;
-    ByColumns<double> values_, first_, squares_;
+    ByColumns<double> values_, first_, apart_, squares_;
     std::vector<double> mean_, predicted_;
 
     double steepness(std::size_t k) const {
@@ -126,7 +137,7 @@ public:
                 if (settled_[j]) continue;
                 const Real added = value[leaves.at[j] * width + part];
                 sums_[k][j] += added;
-                spread_.add(k, j, static_cast<double>(added), member == 0);
+                spread_.add(k, j, static_cast<double>(added), member);
             }
         }
     }
@@ -135,12 +146,9 @@ public:
 
     std::size_t settle(std::size_t asked, std::size_t n) {
         std::size_t settled = 0;
-        const auto trees = static_cast<double>(asked), all = static_cast<double>(forest_.n_members());
         for (std::size_t j = 0; j < n; ++j) {
-            if (settled_[j] || !(spread_.left_to_change(j, trees, all) <= stop_.limit)) continue;
-            for (std::size_t k = 0; k < total_.columns; ++k)
-                sums_[k][j] =
-                    static_cast<Real>(stop_.start[k] + (spread_.mean()[k] - stop_.start[k]) * all / stop_.scale);
+            if (settled_[j] || !(spread_.left_to_change(j, asked) <= stop_.limit)) continue;
+            for (std::size_t k = 0; k < total_.columns; ++k) sums_[k][j] = spread_.whole_sum(k, asked, sums_[k][j]);
             settled_[j] = 1;
             asked_[rows_[j]] = static_cast<std::int64_t>(asked);
             ++settled;
@@ -168,9 +176,9 @@ void looks_by_spread(const SpreadStop& stop, std::span<const Real> values, std::
     for (std::size_t row = 0; row < left.rows; ++row) {
         spread.enter(1);
         for (std::size_t t = 0, look = 0; t < n_trees; ++t) {
-            for (std::size_t k = 0; k < stop.start.size(); ++k) spread.add(k, 0, static_cast<double>(*value++), t == 0);
+            for (std::size_t k = 0; k < stop.start.size(); ++k) spread.add(k, 0, static_cast<double>(*value++), t);
             if ((t + 1) % stop.every != 0 || t + 1 == n_trees) continue;
-            left[row][look++] = spread.left_to_change(0, static_cast<double>(t + 1), static_cast<double>(n_trees));
+            left[row][look++] = spread.left_to_change(0, t + 1);
             out = std::copy(spread.mean().begin(), spread.mean().end(), out);
         }
     }

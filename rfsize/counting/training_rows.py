@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from rfsize._util import Bools, Caution, Floats, Int64s, give
 from rfsize.counting.task import BagCheck, Task
-from rfsize.exceptions import InbagError, NotAForestError, TrainingRowsWarning
+from rfsize.exceptions import InbagError, TrainingRowsWarning
 from rfsize.models.bags import Bags
 from rfsize.models.ensemble import LeafIds, TreeEnsemble
 from rfsize.models.framework import read_model, refuse_regression
-from rfsize.models.model import Forest, Model, learning_rate_of
+from rfsize.models.model import Model, learning_rate_of
 from rfsize.models.rows import DistributedRows, Rows
 
 # Fresh rows overfill some leaf long before all of them are counted, so leaves are checked after each part of the rows:
@@ -211,8 +211,6 @@ class TreesOnRows:
             If the rows are the training rows, or do not fit the model.
         """
         forest = read_model(model, missing=missing)
-        if not isinstance(forest, Forest):
-            raise NotAForestError(forest.why_no_forest)
         if casts_votes:
             refuse_regression(forest)
         rows = Task.of(forest, X, threshold=threshold)
@@ -224,6 +222,12 @@ class TreesOnRows:
     def forest(self) -> Model:
         """The model."""
         return self.rows.forest
+
+    @property
+    def n_members(self) -> int:
+        """Number of trees after each of which a row may stop: all of an iteration count that grew in parallel."""
+        ensemble = self.forest.ensemble
+        return self.forest.n_trees * (1 if ensemble is None else ensemble.parallel_trees)
 
     @property
     def threshold(self) -> float | None:
@@ -258,7 +262,7 @@ class TreesOnRows:
             "values": forest.leaf_values,
             "votes": forest.leaf_class(self.rows.threshold),
         }
-        for batch in self.rows.walk.batches(_WHAT, cells=_CELLS * forest.n_trees * forest.n_scores):
+        for batch in self.rows.walk.batches(_WHAT, cells=_CELLS * self.n_members * forest.n_scores):
             number = np.arange(first + batch.rows.start, first + batch.rows.stop)
             total += read(of_leaves[outputs](batch.leaves), number)
         return total

@@ -53,7 +53,8 @@ def compile(
 
     To predict a label, a row asks trees until the remaining trees can no longer change it. For probabilities and
     numbers, it asks all trees. With a stop table, it stops when the table says that the prediction is settled. Boosted
-    trees are compiled too, scikit-learn's AdaBoost among them.
+    trees are compiled too, scikit-learn's AdaBoost among them, and take the tables that `StopTable.calibrate` makes of
+    them.
 
     Parameters
     ----------
@@ -63,8 +64,7 @@ def compile(
     table : StopTable, optional
         A table for the trees and classes of this forest. It acts on what it is for: labels (`StopTable.calibrate`, or
         `StopTable.build` for votes), probabilities, or the numbers of a regression. A Booster's ``predict`` gives
-        probabilities, so a table of labels acts on `CompiledForest.predict_labels` alone. Give none for
-        boosted trees.
+        probabilities, so a table of labels acts on `CompiledForest.predict_labels` alone.
     voting : {"auto", "soft", "hard"}
         How labels are decided: by averaged scores ("soft") or by the majority of the trees' votes ("hard"). "auto"
         follows the table, or without a table the model's own ``predict``. For classifiers only.
@@ -85,7 +85,7 @@ def compile(
     Raises
     ------
     NotAForestError
-        If the model is not a forest of independent trees, or cannot be compiled.
+        If rfsize cannot read the model, or it cannot be compiled.
     ValueError
         If the table is for other trees, other classes, another ``threshold`` or ``voting``. If an option has no effect
         on the forest. If the models of a list cannot be averaged.

@@ -17,7 +17,7 @@ from rfsize.inference.c_source import write_c
 from rfsize.inference.file import save_forest
 from rfsize.inference.rows import opened
 from rfsize.inference.tables import check_fit
-from rfsize.models.model import Forest, Output
+from rfsize.models.model import Forest, Model, Output
 from rfsize.models.rows import Rows
 from rfsize.stopping.rules import Rule
 from rfsize.stopping.table import StopTable
@@ -378,17 +378,10 @@ class CompiledForest:
         write_c(Path(path), self.forest, self._stops, self.voting, name)
 
     @property
-    def as_model(self) -> Forest:
-        """The forest in the form that `StopTable.calibrate` and `rfsize.size` need, for rows that are new to it.
-
-        Raises
-        ------
-        NotAForestError
-            If the trees are boosted.
-        """
-        if not self.forest.is_forest:
-            raise NotAForestError("boosted trees are not independent: they have no size T* and no stop table")
-        return _CompiledTrees(self.forest, self.n_jobs, self.voting)
+    def as_model(self) -> Model:
+        """The forest in the form that `StopTable.calibrate` and `rfsize.size` need, for rows that are new to it."""
+        kind = _CompiledDraws if self.forest.is_forest else _CompiledTrees
+        return kind(self.forest, self.n_jobs, self.voting)
 
     @cached_property
     def _answers(self) -> Answers:
@@ -409,8 +402,13 @@ def refuse_numbers(classes: NDArray[Any], what: str) -> None:
         raise NotAForestError(f"forests of a regression predict numbers, and no {what}: use predict")
 
 
-class _CompiledTrees(Forest):
-    """The trees of a compiled forest, read as a model."""
+class _CompiledTrees(Model):
+    """The trees of a compiled model, read as a model."""
+
+    why_no_forest = (
+        "each compiled tree corrects the ones before it, so they have no T*: rfsize.size(model, X_new, target='model') "
+        "says how many answer alike, and rfsize.StopTable.calibrate(model, X_new) after how many a row can stop"
+    )
 
     def __init__(self, forest: PackedForest, n_jobs: int, voting: str) -> None:
         self.framework = forest.conventions.framework  # type: ignore[misc]
@@ -442,3 +440,7 @@ class _CompiledTrees(Forest):
         raise NotAForestError(
             f"rfsize cannot cut a compiled forest: truncate the model to {n_trees} trees, and compile that"
         )
+
+
+class _CompiledDraws(_CompiledTrees, Forest):
+    """The trees of a compiled forest, which are independent draws."""

@@ -17,11 +17,7 @@ def check_table(model: Model, table: StopTable | None) -> None:
     """Raise ``ValueError`` if ``table`` is no table for the trees of a forest."""
     if not isinstance(table, StopTable | None):
         raise ValueError(f"table is a {type(table).__name__}: give a StopTable, such as StopTable.calibrate(model, X)")
-    if table is None:
-        return
-    if not isinstance(model, Forest):
-        raise ValueError("the table is for independent trees, and the trees of this model are boosted: leave table out")
-    if isinstance(table.stops, WeightedVote):
+    if table is not None and isinstance(model, Forest) and isinstance(table.stops, WeightedVote):
         raise ValueError(
             "the table is for members with weights, but the trees of a forest count alike: use StopTable.calibrate "
             "or StopTable.build"
@@ -31,6 +27,12 @@ def check_table(model: Model, table: StopTable | None) -> None:
 def check_fit(table: StopTable, forest: PackedForest, voting: str) -> None:
     """Raise ``ValueError`` if a table does not fit a forest, or its way of voting."""
     n_classes = len(forest.classes)
+    if table.stops.adds_up == forest.is_forest:
+        known, here = ("boosted", "independent") if forest.is_forest else ("independent", "boosted")
+        raise ValueError(
+            f"the table is for {known} trees, and the trees of this model are {here}: make a table for it by "
+            "StopTable.calibrate(model, X)"
+        )
     _check_size(table, forest)
     certified = None if table.certificate is None else table.certificate.forest
     if None not in (certified, forest.digest) and certified != forest.digest:

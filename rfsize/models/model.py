@@ -223,10 +223,14 @@ class Model(ABC):
         return lambda leaves: vote[leaves.leaf[:, :, 0]]
 
     def leaf_values(self, leaves: LeafIds) -> NDArray[np.floating[Any]]:
-        """The values that the framework adds up, in its precision, shape (n_rows, n_trees, n_scores)."""
+        """The values that the framework adds up, in its precision, shape (n_rows, T, n_scores).
+
+        T is `n_trees`, times the parallel trees of an iteration.
+        """
         if self.ensemble is None:
             return leaves.scores
-        return self.ensemble.nodes.value[leaves.leaf].reshape(*leaves.leaf.shape[:2], -1)
+        n_members = self.n_trees * self.ensemble.parallel_trees
+        return self.ensemble.nodes.value[leaves.leaf].reshape(len(leaves.leaf), n_members, -1)
 
     def partial_scores(self, leaves: LeafIds) -> NDArray[np.floating[Any]]:
         """Raw scores that the first 1, …, T iterations predict, shape (n_rows, n_trees, n_scores)."""

@@ -14,12 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
-from rfsize._util import Bools, Floats, Int64s
+from rfsize._util import Bools, Floats, Int64s, how_many
 from rfsize.counting.training_rows import TreesOnRows, one_in
 from rfsize.models.link import Link
-from rfsize.statistics.certify import Certificate, ClassCounts, RiskTarget
+from rfsize.models.model import Forest
+from rfsize.statistics.certify import Certificate, ClassCounts, RiskTarget, fewest_rows
 from rfsize.stopping.on_forest import CHECK_EVERY, lossless_bounds, predicted_labels, predicted_numbers
-from rfsize.stopping.rules import IntervalRule, Rule, SpreadRule, SumScale, checked_trees, looks
+from rfsize.stopping.rules import IntervalRule, Rule, SumScale, checked_trees
+from rfsize.stopping.spread import Remainder, SpreadRule, looks
 from rfsize.walking.layout import PackedForest
 
 N_FACTORS = 2048
@@ -31,9 +33,14 @@ _SMALLEST = 1e-5
 # In the spread of one row, the pooled spread counts as much as this many trees.
 _PRIOR_TREES = 16.0
 
-# Limits on the spread to try, relative to the tolerance; and one row in this many gives the pooled spread.
+# Limits on the spread to try, relative to the tolerance.
 _LIMITS = 1e-3, 1e2
-_ROWS_PER_POOL = 10
+
+# One row in this many sets the scale of a rule, up to the row of this number; these rows certify nothing.
+_ROWS_PER_POOL, _LAST_OF_POOL = 10, 20_000
+
+# The smallest scale of a lead, relative to the range of the scores.
+_LEAST = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,15 +132,31 @@ def calibrated(trees: TreesOnRows, target: RiskTarget, voting: str) -> tuple[Rul
     ValueError
         If there are too few rows, or they certify no rule.
     """
-    checked_trees(trees.forest.n_trees)
+    checked_trees(trees.n_members)
     if target.metric != "labels":
         return _by_spread(trees, target)
-    return _by_votes(trees, target) if voting == "hard" else _by_means(trees, target)
+    return _by_votes(trees, target) if voting == "hard" else _by_scores(trees, target)
 
 
-def _tested(counts: ExitCounts, trees: TreesOnRows, target: RiskTarget) -> int:
+def _sets_scale(place: Int64s) -> Bools:
+    """Mask of the rows that set the scale of a rule, by their numbers.
+
+    The same rows must not certify: the rules to test must not depend on the rows that test them.
+    """
+    return one_in(_ROWS_PER_POOL, place) & (place < _LAST_OF_POOL)
+
+
+def _tested(counts: ExitCounts, trees: TreesOnRows, target: RiskTarget, *, has_pool: bool = False) -> int:
     """Index of the last rule that the rows certify; −1 if they certify none."""
-    n_classes = trees.forest.classes.size
+    n_classes, total = trees.forest.classes.size, int(counts.rows.sum())
+    needed = fewest_rows(target.alpha, target.confidence)
+    if has_pool and total < needed:
+        given = min(-(-_ROWS_PER_POOL * needed // (_ROWS_PER_POOL - 1)), needed + _LAST_OF_POOL // _ROWS_PER_POOL)
+        raise ValueError(
+            f"one row in {_ROWS_PER_POOL} sets the scale, and the other {how_many(total, 'row')} cannot certify "
+            f"alpha={target.alpha!r} with confidence {target.confidence!r}: give at least {given:,} rows, or a lower "
+            "alpha or confidence"
+        )
     target.check_rows(counts.rows, trees.forest.classes.tolist() if n_classes else [0])
     return target.fixed_sequence(counts.differing, counts.rows)
 
@@ -151,28 +174,66 @@ def factors_for(width: float, schedule: Floats) -> Floats:
     return np.geomspace(largest, largest * _SMALLEST / n_trees, N_FACTORS)
 
 
-# Labels by averaged scores
+# Labels by scores
 
 
-def _by_means(trees: TreesOnRows, target: RiskTarget) -> tuple[IntervalRule, Certificate]:
-    forest, cut = packed(trees), trees.cut
-    has_cut, schedule = trees.forest.n_scores == 1, margin_schedule(forest.n_trees)
+def _by_scores(trees: TreesOnRows, target: RiskTarget) -> tuple[IntervalRule, Certificate]:
+    forest, cut, has_cut = packed(trees), trees.cut, trees.forest.n_scores == 1
     scale = SumScale.of(forest, has_cut=has_cut)
-    assert trees.forest.ensemble is not None
-    raw = trees.forest.ensemble.tree_scores[trees.forest.ensemble.nodes.left == -1]
-    factors = factors_for(float(max(raw.max(), cut) - min(raw.min(), cut)) or 1.0, schedule)
+    if forest.is_forest:
+        assert trees.forest.ensemble is not None
+        raw = trees.forest.ensemble.tree_scores[trees.forest.ensemble.nodes.left == -1]
+        width, schedule = float(max(raw.max(), cut) - min(raw.min(), cut)) or 1.0, margin_schedule(forest.n_trees)
+    else:
+        reach = np.abs(forest.start).max() + np.cumsum(forest.largest, dtype=np.float64)
+        width = 2.0 * (float(np.max(reach / scale.share)) + abs(cut)) or 1.0
+        schedule = _lead_schedule(trees, forest, scale, width)
+    factors = factors_for(width, schedule)
     bounds = (cut, cut) if forest.n_scores == 1 else (-np.inf, 0.0)
     family = RuleFamily(factors, *bounds, schedule, scale.share, scale.origin, len(forest.classes))
-    read = partial(_exits_of_sums, forest=forest, family=family)
+    read = partial(_exits_of_sums, forest=forest, family=family, drift=scale.drift)
     counts = trees.added_up("values", read, partial(ExitCounts.nothing, family.n_classes, N_FACTORS))
-    chosen = _tested(counts, trees, target)
-    margin = np.append(np.inf, factors[chosen] * schedule)
-    return IntervalRule("soft", margin=margin, cut=cut if has_cut else None), counts.certificate(chosen, target)
+    chosen = _tested(counts, trees, target, has_pool=not forest.is_forest)
+    margin, adds_up = np.append(np.inf, factors[chosen] * schedule), not forest.is_forest
+    rule = IntervalRule("soft", margin=margin, cut=cut if has_cut else None, adds_up=adds_up)
+    return rule, counts.certificate(chosen, target)
 
 
-def _exits_of_sums(values: NDArray[Any], _: Int64s, *, forest: PackedForest, family: RuleFamily) -> ExitCounts:
-    """What bounds on the sums of scores do."""
-    sums = running_sums(added_values(values, forest), forest)
+def _lead_schedule(trees: TreesOnRows, forest: PackedForest, scale: SumScale, width: float) -> Floats:
+    """How far the iterations after 1, …, T of a boosted model reduce a lead: a root mean square over rows.
+
+    What raises a lead changes no label, and counts as 0. Where it rises from one iteration to the next, the later one
+    counts for both.
+    """
+    read = partial(_lost_leads, forest=forest, share=scale.share, cut=trees.cut)
+    lost = np.sqrt(np.concatenate(trees.added_up("values", read, list)).mean(axis=0))
+    schedule = np.maximum.accumulate(np.maximum(lost, _LEAST * width)[::-1])[::-1]
+    return np.append(schedule[:-1], 0.0)
+
+
+def _lost_leads(
+    values: NDArray[Any], place: Int64s, *, forest: PackedForest, share: Floats, cut: float
+) -> list[Floats]:
+    """How far the iterations after 1, …, T reduce the lead of the first class over the second, squared."""
+    score = _partial_scores(values[_sets_scale(place)], forest, share)
+    if forest.n_scores == 1:  # the lead is that over the cut
+        score = np.concatenate([np.full_like(score, cut), score], axis=2)
+    leaders = np.argsort(score, axis=2)[:, :, -2:]
+    lost = np.take_along_axis(score - score[:, -1:], leaders, axis=2)
+    return [np.maximum(lost[:, :, 1] - lost[:, :, 0], 0.0) ** 2]
+
+
+def _partial_scores(values: NDArray[Any], forest: PackedForest, share: Floats) -> Floats:
+    """The scores that the first 1, …, T trees of a boosted model predict, shape (n, T, n_scores)."""
+    sums, start = running_sums(added_values(values, forest), forest), forest.start.astype(np.float64)
+    return np.asarray(start + (sums - start) / share[:, None])
+
+
+def _exits_of_sums(
+    values: NDArray[Any], place: Int64s, *, forest: PackedForest, family: RuleFamily, drift: Floats
+) -> ExitCounts:
+    """What bounds on the sums of scores do, of boosted models on all rows but those that set the scale."""
+    sums = running_sums(added_values(values if forest.is_forest else values[~_sets_scale(place)], forest), forest)
     final = predicted_labels(forest, sums[:, -1].copy())
     if forest.n_scores == 1:
         number = sums[:, :, 0].astype(np.float64)
@@ -180,15 +241,17 @@ def _exits_of_sums(values: NDArray[Any], _: Int64s, *, forest: PackedForest, fam
         return family.count(number, label != final[:, None], final)
     n_trees = sums.shape[1]
     left = 1.0 - np.arange(1, n_trees + 1) / n_trees
-    ahead = sums - left[:, None] * forest.start.astype(np.float64)
+    ahead = sums - left[:, None] * drift
     largest = np.partition(ahead, -2, axis=2)
     return family.count(largest[..., -1] - largest[..., -2], ahead.argmax(axis=2) != final[:, None], final)
 
 
 def packed(trees: TreesOnRows) -> PackedForest:
     """The trees as `rfsize.compile` packs them."""
-    assert trees.forest.ensemble is not None
-    return PackedForest.of(trees.forest.ensemble, trees.rows.threshold, output=trees.forest.output)
+    forest = trees.forest
+    assert forest.ensemble is not None
+    of_model = {"output": forest.output, "is_forest": isinstance(forest, Forest)}
+    return PackedForest.of(forest.ensemble, trees.rows.threshold, **of_model)
 
 
 def added_values(values: NDArray[Any], forest: PackedForest) -> NDArray[np.floating]:
@@ -248,19 +311,19 @@ def _exits_of_votes(votes: NDArray[Any], _: Int64s, *, family: RuleFamily) -> Ex
 
 
 def _by_spread(trees: TreesOnRows, target: RiskTarget) -> tuple[SpreadRule, Certificate]:
-    """Take the pooled spread from one row in ten, and certify on the other rows.
-
-    The same rows must not do both: the rules to test must not depend on the rows that test them.
-    """
+    """Take the pooled spread, or what boosted trees add, from one row in ten, and certify on the other rows."""
     forest, n_classes = packed(trees), trees.forest.classes.size
     link = trees.forest.link if target.metric == "probabilities" or not n_classes else Link("identity")
-    first = SpreadRule(0.0, _pooled_spread(trees), _PRIOR_TREES, CHECK_EVERY, link, target.metric, target.tolerance)
+    pooled = _pooled_spread(trees) if forest.is_forest else np.ones(trees.forest.n_scores)
+    remainder = None if forest.is_forest else _remainder(trees, forest)
+    of_target = link, target.metric, target.tolerance, remainder
+    first = SpreadRule(0.0, pooled, _PRIOR_TREES, CHECK_EVERY, *of_target)
     limits = np.concatenate([[0.0], target.tolerance * np.geomspace(*_LIMITS, N_FACTORS - 1)])
     ones = np.ones(forest.n_trees)
     family = RuleFamily(-limits, -np.inf, 0.0, ones, ones, 0.0, max(1, n_classes))
     read = partial(_exits_of_spread, forest=forest, rule=first, family=family)
     counts = trees.added_up("values", read, partial(ExitCounts.nothing, family.n_classes, limits.size))
-    chosen = _tested(counts, trees, target)
+    chosen = _tested(counts, trees, target, has_pool=True)
     if chosen < 0:
         raise ValueError(
             f"even rows whose trees are all alike are off by more than tolerance={target.tolerance!r} too often for "
@@ -273,17 +336,20 @@ def _exits_of_spread(
     values: NDArray[Any], place: Int64s, *, forest: PackedForest, rule: SpreadRule, family: RuleFamily
 ) -> ExitCounts:
     """What each limit on the spread does, on all rows but those that gave the pooled spread."""
-    added = added_values(values[~one_in(_ROWS_PER_POOL, place)], forest)
+    added = added_values(values[~_sets_scale(place)], forest)
     n_rows, n_trees, _ = added.shape
-    total = running_sums(added, forest)[:, -1]
+    sums = running_sums(added, forest)
+    total = sums[:, -1]
     final = predicted_labels(forest, total.copy()) if len(forest.classes) else np.zeros(n_rows, dtype=np.int64)
-    native, start, scale = rule.on(forest), forest.start.astype(np.float64), forest.n_trees / forest.divisor
+    native, start, share = rule.on(forest), forest.start.astype(np.float64), forest.shares * forest.divisor
     left, mean = looks(native, added, rule.every)
     number, differs = np.full((n_rows, n_trees), np.nan), np.zeros((n_rows, n_trees), dtype=np.bool_)
     whole = _numbers(rule, forest, total)
     for look in range(left.shape[1]):
         after = (look + 1) * rule.every - 1
-        stopped = (start + (mean[:, look] - start) * n_trees / scale).astype(forest.precision)  # as the loops stop it
+        stopped = sums[:, after]
+        if share[after] != share[-1]:  # as the loops stop it
+            stopped = (start + (mean[:, look] - start) * share[-1]).astype(forest.precision)
         number[:, after] = -left[:, look]
         with np.errstate(invalid="ignore"):  # a link far from the scores of any row
             differs[:, after] = np.abs(_numbers(rule, forest, stopped) - whole).max(axis=1) > rule.tolerance
@@ -312,6 +378,20 @@ def _squares(scores: NDArray[Any], place: Int64s) -> list[Floats]:
 
     They are kept row by row, because the last bits of a sum would depend on the blocks of rows.
     """
-    given = scores[one_in(_ROWS_PER_POOL, place)].astype(np.float64)
+    given = scores[_sets_scale(place)].astype(np.float64)
     mean = np.sum(given, axis=1, keepdims=True) / given.shape[1]
     return [np.sum((given - mean) ** 2, axis=1)]
+
+
+def _remainder(trees: TreesOnRows, forest: PackedForest) -> Remainder:
+    """What the iterations of a boosted model change, from one row in ten."""
+    read = partial(_changes, forest=forest)
+    left, unit = np.sqrt(np.concatenate(trees.added_up("values", read, list)).mean(axis=0))
+    return Remainder(left, unit, forest.shares)
+
+
+def _changes(values: NDArray[Any], place: Int64s, *, forest: PackedForest) -> list[Floats]:
+    """What the iterations after 1, …, T, and what each, add to the scores of a row, squared, shape (n, 2, T)."""
+    score = _partial_scores(values[_sets_scale(place)], forest, forest.shares * forest.divisor)
+    added = np.diff(score * forest.shares[:, None], axis=1, prepend=0.0)
+    return [np.stack([np.square(of).mean(axis=2) for of in (score[:, -1:] - score, added)], axis=1)]

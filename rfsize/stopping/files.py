@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable
+from functools import partial
 from os import PathLike
 from typing import Any, NoReturn
 
@@ -13,20 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize._files import check_format, json_of, short, written_whole
-from rfsize._util import MAX_CLASSES, is_digest
+from rfsize._util import MAX_CLASSES, Floats, is_digest
 from rfsize.exceptions import FileError
 from rfsize.models.link import LINKS, Link
 from rfsize.statistics.certify import COUNTS, Certificate, ClassCounts, ClassOutcome
 from rfsize.statistics.criterion import AVERAGES
-from rfsize.stopping.rules import (
-    MAX_TREES,
-    IntervalRule,
-    Rule,
-    SpreadRule,
-    TallyRule,
-    WeightedVote,
-    checked_weights,
-)
+from rfsize.stopping.rules import MAX_TREES, IntervalRule, Rule, TallyRule, WeightedVote, checked_weights
+from rfsize.stopping.spread import Remainder, SpreadRule
 from rfsize.stopping.vote_prior import is_solved_exactly
 
 FORMAT, VERSION = "rfsize.StopTable", 6
@@ -149,7 +143,12 @@ def _rule(document: dict[str, Any], n_trees: int, n_classes: int) -> Rule:
     """The stops of a table."""
     readers: dict[str, Callable[[dict[str, Any], int, int], Rule]] = {"spread": _spread}
     if n_classes > 1:
-        readers |= {"averages": _averages, "weighted": _weighted, "binary" if n_classes == 2 else "leaders": _votes}
+        readers |= {
+            "averages": _averages,
+            "sums": partial(_averages, adds_up=True),
+            "weighted": _weighted,
+            "binary" if n_classes == 2 else "leaders": _votes,
+        }
     kind, stops = document["kind"], document["stops"]
     if type(kind) is not str or kind not in readers:
         refuse(f"kind must be one of {', '.join(readers)} for these trees and classes, found {short(kind)}")
@@ -158,14 +157,14 @@ def _rule(document: dict[str, Any], n_trees: int, n_classes: int) -> Rule:
     return readers[kind](stops, n_trees, n_classes)
 
 
-def _averages(stops: dict[str, Any], n_trees: int, n_classes: int) -> IntervalRule:
+def _averages(stops: dict[str, Any], n_trees: int, n_classes: int, *, adds_up: bool = False) -> IntervalRule:
     has_cut = n_classes == 2 and "cut" in stops
     _check_keys(stops, ("margin", "cut") if has_cut else ("margin",))
     margin = _numbers(stops, "margin", float, n_trees)
     if margin[-1] != 0.0 or (np.diff(margin) > 0.0).any():
         refuse("margin must fall from tree to tree, or stay, and end with 0, so that the last tree settles every row")
     cut = _real(stops, "cut") if has_cut else None
-    return IntervalRule("soft", margin=np.append(np.inf, margin), cut=cut)
+    return IntervalRule("soft", margin=np.append(np.inf, margin), cut=cut, adds_up=adds_up)
 
 
 def _votes(stops: dict[str, Any], n_trees: int, n_classes: int) -> Rule:
@@ -213,8 +212,16 @@ def _weighted(stops: dict[str, Any], n_trees: int, n_classes: int) -> WeightedVo
         refuse(str(error))
 
 
+def _rises_to_one(share: Floats) -> bool:
+    return bool(share[0] > 0.0 and share[-1] == 1.0 and (np.diff(share) >= 0.0).all())
+
+
 def _spread(stops: dict[str, Any], n_trees: int, n_classes: int) -> SpreadRule:
-    _check_keys(stops, ("limit", "pooled", "weight", "every", "link", "slope", "metric", "tolerance"))
+    of_boosted = Remainder._fields if "left" in stops else ()
+    _check_keys(stops, ("limit", "pooled", "weight", "every", "link", "slope", "metric", "tolerance", *of_boosted))
+    remainder = Remainder(*(_numbers(stops, name, float, n_trees) for name in of_boosted)) if of_boosted else None
+    if remainder is not None and (np.min(remainder) < 0.0 or not _rises_to_one(remainder.share)):
+        refuse("left and unit must be at least 0, and share above 0 and rise to 1 after the last tree")
     limit, weight, slope, tolerance = (_real(stops, name) for name in ("limit", "weight", "slope", "tolerance"))
     pooled, every = _numbers(stops, "pooled", float), _whole(stops, "every", 1, MAX_TREES)
     if limit < 0.0 or weight < 1.0 or slope <= 0.0 or tolerance <= 0.0 or (pooled < 0.0).any():
@@ -223,7 +230,8 @@ def _spread(stops: dict[str, Any], n_trees: int, n_classes: int) -> SpreadRule:
     if len(pooled) not in fits:
         refuse(f"pooled must hold one number for each score of a tree, found {len(pooled)} for {n_classes} classes")
     metric = _choice(stops, "metric", ("probabilities", "scores") if n_classes > 1 else ("scores",))
-    return SpreadRule(limit, pooled, weight, every, Link(_choice(stops, "link", LINKS), slope), metric, tolerance)
+    link = Link(_choice(stops, "link", LINKS), slope)
+    return SpreadRule(limit, pooled, weight, every, link, metric, tolerance, remainder)
 
 
 # Other fields
@@ -254,7 +262,7 @@ def _labels(value: Any, n_classes: int) -> tuple[Any, ...] | None:
 
 def _threshold(value: Any, n_classes: int, stops: Rule) -> float | None:
     """The threshold of the labels; None if the file has none."""
-    if value is None and not (n_classes == 2 and stops.kind == "averages"):
+    if value is None and not (n_classes == 2 and isinstance(stops, IntervalRule) and stops.voting == "soft"):
         return None
     if n_classes != 2 or type(value) is not float or not 0.0 < value < 1.0:
         refuse(f"threshold must be a probability of two classes, or null, found {short(value)} of {n_classes} classes")

@@ -19,7 +19,8 @@ from rfsize.showing.plots import (
 )
 from rfsize.showing.text import most_changed, shortened
 from rfsize.statistics.certify import Certificate, clopper_pearson
-from rfsize.stopping.rules import IntervalRule, Rule, SpreadRule, TallyRule, WeightedVote
+from rfsize.stopping.rules import IntervalRule, Rule, TallyRule, WeightedVote
+from rfsize.stopping.spread import SpreadRule
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -105,10 +106,13 @@ def _draw_bound(rule: Rule, n_trees: int, n_classes: int, ax: Axes) -> None:
     n_used = np.arange(1, n_trees)
     xlabel, label = "trees asked", "stop: the first class is so far ahead"
     if isinstance(rule, IntervalRule) and rule.margin is not None:
-        bound, ylabel = rule.margin[1:-1], "lead in the mean score"
+        bound, ylabel = rule.margin[1:-1], "lead in the score so far" if rule.adds_up else "lead in the mean score"
     elif isinstance(rule, SpreadRule):
-        bound, label = rule.limit / np.sqrt(1.0 / n_used - 1.0 / n_trees), "stop: scores spread by no more"
-        ylabel = f"standard deviation of the trees,\nas {rule.metric}"
+        left, what = np.sqrt(1.0 / n_used - 1.0 / n_trees), "standard deviation of the trees"
+        if rule.remainder is not None:
+            left, what = rule.remainder.left[:-1], "leaves, relative to those of other rows"
+        bound = np.divide(rule.limit, left, out=np.full(left.shape, np.nan), where=left > 0.0)
+        label, ylabel = "stop: scores spread by no more", f"{what},\nas {rule.metric}"
     else:
         assert isinstance(rule, WeightedVote)
         left = rule.remaining(n_classes)

@@ -1,4 +1,4 @@
-"""When rows stop: by an interval on the partial sum, by their tally of votes, or by the spread of their own scores."""
+"""When rows stop: by an interval on the partial sum, or by their tally of votes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize import _core
 from rfsize._util import Floats, Int64s, whole
-from rfsize.models.link import LINKS, Link
 from rfsize.stopping.on_forest import LabelRule, LabelsBySums, LabelsByVotes, cut_of, tally_order
 from rfsize.walking.layout import PackedForest
 
@@ -41,10 +39,13 @@ class Rule(ABC):
         Whether it reads the votes of the trees ("hard") or their scores.
     metric : {"labels", "probabilities", "scores"}
         What a row gets as answer.
+    adds_up : bool
+        Whether it is for boosted trees, whose partial scores it reads, and not for trees that are independent draws.
     """
 
     voting: str
     metric: str
+    adds_up: bool = False
 
     @property
     @abstractmethod
@@ -61,7 +62,8 @@ class Rule(ABC):
         Parameters
         ----------
         outputs : ndarray, shape (n, T) of votes, (n, T, n_scores) of scores
-            Outputs of all trees, in the order of the model.
+            Outputs of all trees, in the order of the model. If `adds_up`: partial scores, those of the first 1, …, T
+            trees together.
         n_classes : int
         """
 
@@ -74,9 +76,9 @@ class Rule(ABC):
 class IntervalRule(Rule):
     """Stop when the partial sum leaves an interval.
 
-    The sum adds up what the trees say: votes (1 for the class of the vote, 0 for the others), votes times the weights
-    of the members, or scores, whose mean over the trees so far is taken. Scores are those of single trees, before the
-    link. Votes for more than two classes also stop where the remaining votes cannot change the label.
+    The sum adds up what the trees say: votes (1 for the class of the vote, 0 for the others), or scores before the
+    link. Of independent trees, the mean of the scores so far is taken; of boosted trees, their partial score. Votes for
+    more than two classes also stop where the remaining votes cannot change the label.
 
     Attributes
     ----------
@@ -90,7 +92,7 @@ class IntervalRule(Rule):
         The lead of the first class over the second that stops a row; ties go to the lowest index. For scores: ∞ before
         the first tree, 0 after the last, and never larger after one more tree. For votes: whole numbers, at least 1.
     cut : float or None
-        With one score: the mean above which the label is class 1. The lead is the distance from it.
+        With one score: the mean or partial score above which the label is class 1. The lead is the distance from it.
     """
 
     metric = "labels"
@@ -100,22 +102,24 @@ class IntervalRule(Rule):
     high: NDArray[np.int32] | None = None
     margin: NDArray[Any] | None = None
     cut: float | None = None
+    adds_up: bool = False
 
     @property
     def kind(self) -> str:
         if self.voting == "soft":
-            return "averages"
+            return "sums" if self.adds_up else "averages"
         return "leaders" if self.low is None else "binary"
 
     def decide(self, n_trees: int, n_classes: int) -> Decide:
         """What labels rows get after t trees, from sums of scores or votes."""
         margin = np.zeros(0) if self.margin is None else self.margin  # votes for two classes have bounds of their own
 
-        def by_mean(t: int, sums: NDArray[Any]) -> Int64s:
+        def by_score(t: int, sums: NDArray[Any]) -> Int64s:
+            score = sums if self.adds_up else sums / t
             if self.cut is not None:
-                return _outside(sums[:, 0] / t, self.cut - margin[t], self.cut + margin[t])
-            leader, lead, _ = leads(sums)
-            return np.where(lead / t >= margin[t], leader, -1)
+                return _outside(score[:, 0], self.cut - margin[t], self.cut + margin[t])
+            leader, lead, _ = leads(score)
+            return np.where(lead >= margin[t], leader, -1)
 
         def by_count(t: int, votes: NDArray[Any]) -> Int64s:
             if self.low is not None and self.high is not None:
@@ -123,12 +127,12 @@ class IntervalRule(Rule):
             leader, lead, comes_first = leads(votes)
             return np.where((lead >= margin[t]) | (lead + comes_first > n_trees - t), leader, -1)
 
-        return by_mean if self.voting == "soft" else by_count
+        return by_score if self.voting == "soft" else by_count
 
     def answers(self, outputs: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], Int64s]:
         decide = self.decide(outputs.shape[1], n_classes)
         if self.voting == "soft":
-            return sum_scores(outputs, decide)
+            return sum_scores(outputs, decide, are_sums=self.adds_up)
         return sum_votes(outputs, np.ones(outputs.shape[1], dtype=np.int32), n_classes, decide)
 
     def on(self, forest: PackedForest) -> LabelRule:
@@ -145,7 +149,7 @@ class IntervalRule(Rule):
         cut = cut_of(forest)
         if abs(self.cut - cut) > _SAME_CUT * max(1.0, abs(cut)):
             raise ValueError(
-                f"the table stops at a mean score of {self.cut:g}, and the forest's labels turn at {cut:g}: make a "
+                f"the table stops at a score of {self.cut:g}, and the forest's labels turn at {cut:g}: make a "
                 "table from this forest, StopTable.calibrate(model, X)"
             )
         low = origin + (self.cut - self.margin - origin) * share
@@ -160,17 +164,17 @@ class IntervalRule(Rule):
 
 @dataclass(frozen=True, eq=False)
 class SumScale:
-    """Turns bounds on the mean score of the first t trees into bounds on the sum that a forest adds up.
+    """Turns bounds on the score of the first t trees into bounds on the sum that is added up.
 
     Attributes
     ----------
     share : ndarray of float64, shape (T,)
-        After 1, …, T trees: the factor of a mean score, or of a margin.
+        After 1, …, T trees: the factor of a score, or of a margin; see `PackedForest.shares`.
     origin : float
-        With one score: the start of the sums, which counts in full before the first tree. A bound b on the mean is
+        With one score: the start of the sums, which counts in full before the first tree. A bound b on the score is
         origin + (b − origin) · share on the sum.
     drift : ndarray of float64, shape (n_scores,)
-        With several scores: the start, which counts in proportion to the trees so far.
+        With several scores: the part of the start that counts in proportion to the trees so far.
     """
 
     share: Floats
@@ -180,12 +184,11 @@ class SumScale:
     @classmethod
     def of(cls, forest: PackedForest, *, has_cut: bool) -> SumScale:
         """The scale of the sums of a forest; ``has_cut`` if margins are distances of one score from a cut."""
-        start, n_trees = forest.start.astype(np.float64), forest.n_trees
-        share = np.arange(1, n_trees + 1) / n_trees * forest.divisor
+        start, share = forest.start.astype(np.float64), forest.shares * forest.divisor
         if forest.n_scores == 1:
             return cls(share, float(start[0]), start)
         # Two shares that sum to 1 are twice as far from each other as one of them from one half.
-        return cls(share * (2.0 if has_cut else 1.0), 0.0, start)
+        return cls(share * (2.0 if has_cut else 1.0), 0.0, start if forest.is_forest else np.zeros_like(start))
 
 
 @dataclass(frozen=True, eq=False)
@@ -316,97 +319,6 @@ class TallyRule(Rule):
         return {} if self.upper is None else {"upper": self.upper.tolist()}
 
 
-@dataclass(frozen=True, eq=False)
-class SpreadRule(Rule):
-    """Stop when the remaining trees can change little, judged by the spread of the trees so far.
-
-    Scores are those of single trees, before the link. After t of T trees, m is the mean score. The variance s² around m
-    includes the ``pooled`` variance with the weight of ``weight`` trees:
-    s² = (weight · pooled² + Σ(x − m)²)/(weight + t − 1). A row stops when s · √(1/t − 1/T), times the steepness of the
-    link at m, is at most ``limit`` for every output. The prediction is the link of m.
-
-    Attributes
-    ----------
-    limit : float
-        At least 0.
-    pooled : ndarray of float64, shape (n_scores,)
-        Standard deviation of one tree's scores around the row's mean, over rows.
-    weight : float
-        At least 1.
-    every : int
-        Number of trees between two checks of a row, because a check takes as long as a few trees.
-    link : Link
-        From mean scores to the predictions that the tolerance is about.
-    metric : {"probabilities", "scores"}
-        What the table predicts.
-    tolerance : float
-        How far a prediction may be from that of all trees. With several outputs, the largest distance counts.
-    """
-
-    kind = "spread"
-    voting = "soft"
-
-    limit: float
-    pooled: Floats
-    weight: float
-    every: int
-    link: Link
-    metric: str
-    tolerance: float
-
-    def answers(self, outputs: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], Int64s]:
-        n_rows, n_trees, n_scores = outputs.shape
-        scores = np.ascontiguousarray(outputs, dtype=np.float64)
-        left, mean = looks(self.native(1.0, np.zeros(n_scores)), scores, self.every)
-        mean = np.concatenate([mean, np.cumsum(scores, axis=1)[:, -1:] / n_trees], axis=1)
-        stops = np.append(left <= self.limit, np.ones((n_rows, 1), dtype=np.bool_), axis=1)
-        look = stops.argmax(axis=1)
-        n_used = np.minimum((look + 1) * self.every, n_trees)
-        of_classes = n_classes if self.metric == "probabilities" else 0
-        return self.link.predictions(mean[np.arange(n_rows), look], of_classes), n_used.astype(np.int64)
-
-    def native(self, scale: float, start: Floats) -> _core.SpreadStop:
-        """The rule for trees that score ``scale`` times their value, and ``start`` more."""
-        # A forest of two classes can add up both scores while the table has one; both scores have the same spread.
-        pooled, link = np.resize(self.pooled, len(start)), LINKS.index(self.link.kind)
-        return _core.SpreadStop(self.limit, self.every, pooled, self.weight, link, self.link.slope, scale, start)
-
-    def on(self, forest: PackedForest) -> _core.SpreadStop:
-        """The rule on rows of a forest; ``ValueError`` if its trees have another number of scores."""
-        of_two = len(forest.classes) == 2 and self.pooled.size <= 2
-        if self.pooled.size != forest.n_scores and not of_two:
-            raise ValueError(
-                f"the table is for {self.pooled.size} scores of a tree, and the forest has {forest.n_scores}: make a "
-                "table from this forest, StopTable.calibrate(model, X)"
-            )
-        return self.native(forest.n_trees / forest.divisor, forest.start.astype(np.float64))
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "limit": self.limit,
-            "pooled": self.pooled.tolist(),
-            "weight": self.weight,
-            "every": self.every,
-            "link": self.link.kind,
-            "slope": self.link.slope,
-            "metric": self.metric,
-            "tolerance": self.tolerance,
-        }
-
-
-def looks(rule: _core.SpreadStop, values: NDArray[Any], every: int) -> tuple[Floats, Floats]:
-    """What a spread rule compares with its limit, shape (n, n_looks), and mean scores, shape (n, n_looks, n_scores).
-
-    ``values`` are what the trees add to the sums, shape (n, T, n_scores), contiguous. Rows are looked at after
-    ``every`` trees each, but not after the last.
-    """
-    n_rows, n_trees, n_scores = values.shape
-    left = np.empty((n_rows, (n_trees - 1) // every))
-    mean = np.empty((*left.shape, n_scores))
-    rule.looks(values, left, mean)
-    return left, mean
-
-
 def sum_votes(votes: NDArray[Any], weights: NDArray[Any], n_classes: int, decide: Decide) -> tuple[Int64s, Int64s]:
     """Labels, -1 if a row never stops, and trees until then, by the sums of the weights of the votes for each class."""
 
@@ -416,11 +328,11 @@ def sum_votes(votes: NDArray[Any], weights: NDArray[Any], n_classes: int, decide
     return _in_turn(np.zeros((len(votes), n_classes), dtype=weights.dtype), len(weights), add, decide)
 
 
-def sum_scores(scores: NDArray[Any], decide: Decide) -> tuple[Int64s, Int64s]:
-    """The same by the sums of scores, shape (n, T, n_scores)."""
+def sum_scores(scores: NDArray[Any], decide: Decide, *, are_sums: bool) -> tuple[Int64s, Int64s]:
+    """The same by the sums of scores, shape (n, T, n_scores), or by scores that are sums already."""
 
     def add(sums: NDArray[Any], rows: Int64s, tree: int) -> None:
-        sums += scores[rows, tree]
+        sums[:] = scores[rows, tree] if are_sums else sums + scores[rows, tree]
 
     return _in_turn(np.zeros((len(scores), scores.shape[2])), scores.shape[1], add, decide)
 
@@ -483,12 +395,13 @@ def checked_outputs(rule: Rule, outputs: ArrayLike, n_trees: int, n_classes: int
     n_scores = {1, 2} if n_classes == 2 else {n_classes}
     fits = values.ndim == 3 and values.shape[1] == n_trees and (values.shape[2] in n_scores or n_classes == 1)
     if not fits or values.dtype.kind not in "iuf":
+        which = "the first 1, …, T trees together" if rule.adds_up else "each tree alone"
         raise ValueError(
-            "this table goes by scores: give those of each tree alone, before the link, numbers of shape (n_rows, "
-            f"{n_trees}, {n_classes if n_classes > 2 else 1}); found shape {values.shape} of {values.dtype}"
+            f"this table goes by scores: give those of {which}, before the link, numbers of shape (n_rows, {n_trees}, "
+            f"{n_classes if n_classes > 2 else 1}); found shape {values.shape} of {values.dtype}"
         )
     if not np.isfinite(values).all():
-        raise ValueError("the scores hold NaN or infinity: give finite scores of each tree")
+        raise ValueError("the scores hold NaN or infinity: give finite scores")
     return values
 
 

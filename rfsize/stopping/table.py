@@ -15,11 +15,13 @@ from rfsize.counting.outputs import VOTINGS, TreeOutputs
 from rfsize.counting.training_rows import TreesOnRows
 from rfsize.counting.votes import Votes
 from rfsize.exceptions import LabelsOnlyWarning, NotAForestError
+from rfsize.models.model import Forest
 from rfsize.statistics.certify import Certificate, ClassOutcome, RiskTarget
 from rfsize.statistics.criterion import AVERAGES, check_classes, checked_confidence, checked_tolerance
 from rfsize.stopping import calibration, vote_prior
 from rfsize.stopping.files import expected_to_list, read_document, signed, stored_fields, write_document
-from rfsize.stopping.rules import Rule, SpreadRule, WeightedVote, checked_outputs, checked_weights, in_blocks
+from rfsize.stopping.rules import Rule, WeightedVote, checked_outputs, checked_weights, in_blocks
+from rfsize.stopping.spread import SpreadRule
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -177,18 +179,22 @@ class StopTable:
         threshold: float | None = None,
         missing: float | None = None,
     ) -> StopTable:
-        """Make a certified table for this forest from rows that it was not trained on.
+        """Make a certified table for this model from rows that it was not trained on.
 
-        A row stops when its leading class is far enough ahead, in averaged scores or in votes. For probabilities or
-        scores, a row stops when the remaining trees can change little. How far is set by an exact binomial bound on
-        your rows [1]_. The bound is the table's ``certificate``; it holds for this forest with its trees in this order.
+        A row stops when its leading class is far enough ahead, in averaged scores or in votes, or in the score so far
+        of boosted trees. For probabilities or scores, a row stops when the remaining trees can change little. How far
+        is set by an exact binomial bound on your rows [1]_. The bound is the table's ``certificate``; it holds for this
+        model with its trees in this order.
+
+        One row in ten, up to 2,000, tells how far the remaining iterations of a boosted model reach, or how the trees
+        of a forest spread around probabilities and scores. The certificate is counted on the others.
 
         Parameters
         ----------
         model
-            A forest, as `rfsize.tree_outputs` takes it.
+            A forest or boosted trees, as `rfsize.compile` takes them.
         X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
-            Rows that the forest was not trained on, from the same source as the rows that you predict; without labels.
+            Rows that the model was not trained on, from the same source as the rows that you predict; without labels.
         metric : {"labels", "probabilities", "scores"}
             What must agree with all T trees, as in `rfsize.size`.
         alpha : float, default 0.99
@@ -200,8 +206,8 @@ class StopTable:
         average : {"micro", "macro"}
             "macro" keeps α for each class that all trees predict, so that a rare class is not lost.
         voting : {"auto", "hard", "soft"}
-            How trees make a label: "soft" averages their scores, "hard" takes the majority of their votes, "auto" does
-            what the model's own ``predict`` does.
+            How trees make a label: "soft" averages or adds their scores, "hard" takes the majority of a forest's votes,
+            "auto" does what the model's own ``predict`` does.
         threshold : float, optional
             Probability above which a row is class 1, 0.5 by default. For two classes, with labels or "macro".
         missing : float, optional
@@ -210,10 +216,10 @@ class StopTable:
         Raises
         ------
         ValueError
-            If the forest was trained on the rows, an argument does not fit, or the rows are too few for a certificate:
-            α = 0.99 at a confidence of 0.95 takes 299 rows, and with "macro" 299 rows of each class.
+            If the model was trained on the rows, an argument does not fit, or the rows are too few for a certificate:
+            α = 0.99 at a confidence of 0.95 takes 299 rows that certify, and with "macro" 299 rows of each class.
         NotAForestError
-            If the model is not a forest that votes.
+            If rfsize cannot read the model, or it predicts no labels and ``metric`` is "labels".
 
         Warns
         -----
@@ -249,6 +255,8 @@ class StopTable:
         goes_by = (
             (adapter.voting_at(trees.rows.threshold) if voting == "auto" else voting) if metric == "labels" else "soft"
         )
+        if goes_by == "hard" and not isinstance(adapter, Forest):
+            raise ValueError("voting='hard' counts one vote for each tree, and boosted trees add up: leave voting out")
         if goes_by == "soft" and adapter.ensemble is None:
             raise NotAForestError(
                 "the members of the ensemble are no trees, so it cannot be compiled with a table of averages: for a "
@@ -260,7 +268,7 @@ class StopTable:
         stops, certificate = calibration.calibrated(trees, target, goes_by)
         at = trees.threshold if metric == "labels" or average == "macro" else None
         n_classes, classes = max(1, adapter.classes.size), labels_of(adapter.classes)
-        table = cls(adapter.n_trees, n_classes, alpha, stops, None, classes, at, certificate)
+        table = cls(trees.n_members, n_classes, alpha, stops, None, classes, at, certificate)
         _warn_of_lost_classes(table)
         return table
 
@@ -319,7 +327,8 @@ class StopTable:
         ----------
         tree_votes : array_like of int or bool, shape (n_rows, T); or of float, shape (n_rows, T, n_scores)
             The class index that each tree votes for, in the order of the trees. If ``voting`` is "soft": the score of
-            each tree, before the link function. Two classes or a regression have one score, several classes one each.
+            each tree, before the link function, or for boosted trees that of the first 1, …, T together, such as
+            ``staged_decision_function`` gives. Two classes or a regression have one score, several classes one each.
 
         Returns
         -------
@@ -346,7 +355,7 @@ class StopTable:
 
     @property
     def kind(self) -> str:
-        """Kind of the stops: "binary", "leaders", "weighted", "averages" or "spread"."""
+        """Kind of the stops: "binary", "leaders", "weighted", "averages", "sums" or "spread"."""
         return self.stops.kind
 
     @property

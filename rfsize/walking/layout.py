@@ -238,6 +238,24 @@ class PackedForest:
         return self.conventions.divisor_of(self.n_trees)
 
     @property
+    def largest(self) -> Floats:
+        """The largest size of what each member adds to a sum, shape (n_trees,)."""
+        sizes = np.abs(self.trees.value).max(axis=1)
+        return np.maximum.reduceat(sizes, self.trees.tree_start[:-1]).reshape(self.n_trees, -1).max(axis=1)
+
+    @property
+    def shares(self) -> Floats:
+        """How much of the whole score the first 1, …, T members stand for, shape (n_trees,).
+
+        The mean of t trees stands for that of all, and so does the weighted vote of AdaBoost's. Other boosted trees add
+        up: their sum so far is compared as it stands.
+        """
+        if not self.is_forest and self.conventions.divisor == 1.0:
+            return np.ones(self.n_trees)
+        weights = np.ones(self.n_trees) if self.is_forest else self.largest.astype(np.float64)
+        return np.asarray(np.cumsum(weights) / np.cumsum(weights)[-1])
+
+    @property
     def compiled_link(self) -> str:
         """The link that compiled code applies to sums of scores for predictions."""
         return "identity" if self.links_by_scipy else self.conventions.link

@@ -233,7 +233,7 @@ def trained(framework: str, kind: str) -> Boosted:
         params, y = BY_XGBOOST[kind]
         settings = {name: value for name, value in params.items() if name not in ("missing", "feature_types")}
         settings = {"max_depth": 4, "eta": 0.4, "seed": 3, "nthread": 1} | settings
-        return Boosted(framework, xgb.train(settings, matrix(CODES, y, **params), 8), CODES, params)
+        return Boosted(framework, xgb.train(settings, matrix(CODES, y, **params), 12), CODES, params)
     params, y = LIGHTGBM[kind]
     group = [60] * 10 if kind == "ranking" else None
     data = lgb.Dataset(CODES, y, group=group, categorical_feature=[2] if kind in ("one-hot", "partitions") else [])

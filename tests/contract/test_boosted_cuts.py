@@ -155,7 +155,6 @@ def test_what_takes_a_forest_names_the_cut(kind: tuple[str, str]) -> None:
         lambda: rfsize.size(model, FRESH, alpha=ALPHA),
         lambda: rfsize.truncate(model, FRESH, oob=True, alpha=ALPHA),
         lambda: rfsize.tree_outputs(model, FRESH),
-        lambda: rfsize.StopTable.calibrate(model, FRESH, alpha=ALPHA),
     )
     for call in calls:
         with pytest.raises(NotAForestError, match="target="):

@@ -89,3 +89,54 @@ def weighted_stop(weights: list[float], row: list[int], n_classes: int) -> tuple
         if len(outcomes) == 1:
             return outcomes.pop(), asked
     raise AssertionError("the last member settles the outcome")
+
+
+def by_lead(score: np.ndarray, margin: np.ndarray, cut: float) -> tuple[np.ndarray, np.ndarray]:
+    """Labels and trees used where a lead in partial scores reaches the margin after so many trees.
+
+    ``score`` has shape (n_rows, T, n_scores); of one score, the lead is the distance from ``cut``.
+    """
+    answers = []
+    for row in score:
+        for asked, sums in enumerate(row, start=1):
+            is_last = asked == len(row)
+            if len(sums) == 1:
+                number = float(sums[0])
+                if number <= cut - margin[asked] or number >= cut + margin[asked] or is_last:
+                    answers.append((int(number > cut), asked))
+                    break
+                continue
+            first, second = np.sort(sums.astype(float))[::-1][:2]
+            if first - second >= margin[asked] or is_last:
+                answers.append((int(np.argmax(sums)), asked))
+                break
+    label, asked = np.array(answers).T
+    return label, asked
+
+
+def lead_schedule(score: np.ndarray, cut: float) -> np.ndarray:
+    """Root mean square of what the trees after the first 1, …, T take from a lead; the largest from there on."""
+    both = np.concatenate([np.full_like(score, cut), score], axis=2) if score.shape[2] == 1 else score
+    both, lost = both.astype(float), np.zeros(score.shape[:2])
+    for row, of_row in enumerate(both):
+        for tree, sums in enumerate(of_row):
+            second, first = np.argsort(sums)[-2:]
+            lost[row, tree] = max(sums[first] - sums[second] - (of_row[-1][first] - of_row[-1][second]), 0.0)
+    size = np.sqrt((lost**2).mean(axis=0))
+    return np.array([size[tree:].max() for tree in range(len(size))])
+
+
+def boosted_left(score: np.ndarray, of_pool: np.ndarray, steepness: object) -> np.ndarray:
+    """How far the trees after the first 1, …, T may move each prediction, shape (n_rows, T); scores add up.
+
+    The spread of what trees add to a row, relative to other rows, counts with that of 16 trees like other rows'.
+    """
+    added, of_others = (np.diff(of, axis=1, prepend=0.0) for of in (score, of_pool))
+    relative = added / np.sqrt((of_others**2).mean(axis=(0, 2)))[:, None]
+    left = np.sqrt(((of_pool[:, -1:] - of_pool) ** 2).mean(axis=(0, 2)))
+    moves = np.empty(score.shape[:2])
+    for asked in range(1, score.shape[1] + 1):
+        squares = ((relative[:, :asked] - relative[:, :asked].mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
+        spread = np.sqrt((16 + squares) / (15 + asked))
+        moves[:, asked - 1] = (spread * steepness(score[:, asked - 1])).max(axis=1) * left[asked - 1]
+    return moves

@@ -37,6 +37,9 @@ TABLES: dict[str, Callable[[], StopTable]] = {  # one of every kind
     "certified votes of three": lambda: zoo.calibrated("random forest of three", voting="hard"),
     "averages": lambda: zoo.calibrated("lgb classifier", threshold=0.3),
     "averages of three": lambda: zoo.calibrated("random forest of three", average="macro"),
+    "sums": lambda: zoo.calibrated("adaboost, stumps"),
+    "sums of three": lambda: zoo.calibrated("adaboost"),
+    "boosted probabilities": lambda: zoo.calibrated("adaboost", metric="probabilities", tolerance=0.1),
     "probabilities": lambda: zoo.calibrated("xgb softprob", metric="probabilities", tolerance=0.1),
     "scores": lambda: zoo.calibrated("lgb poisson", metric="scores", tolerance=0.5),
 }
@@ -147,6 +150,8 @@ LIES: list[tuple[str, dict[str, Any]]] = [  # and the certificate's entries afte
     ("averages", {"prior": "given"}),
     ("averages", {"expected": [[0.5, 0.0, 3.0], [0.5, 0.0, 3.0]]}),
     ("averages", {"stops": {"margin": [1.0] * 21, "cut": 0.5}}),
+    ("sums", {"kind": "averages", "threshold": None}),
+    ("sums", {"stops": {"margin": [1.0] * 21, "cut": 0.0}}),
     ("averages", {"stops": {"margin": [0.0] * 19 + [1.0, 0.0], "cut": 0.5}}),
     ("averages", {"certificate.rows": [2**62, 2**62]}),
     ("averages", {"certificate.disagreements": [200, 0]}),
@@ -170,12 +175,23 @@ def test_promises_that_cannot_be_are_refused(name: str, changes: dict[str, Any])
 
 
 SPREAD = {"limit": [-1.0], "pooled": [[], [0.1], [-0.1] * 3], "weight": [0.0, -1.0], "every": [0, 2**63]}
+ONES = [1.0] * (zoo.TREES - 1)
+BOOSTED = {"left": [[], [-1.0, *ONES]], "unit": [None, [-1.0, *ONES]]}
+BOOSTED |= {"share": [[0.0, *ONES], [*ONES, 0.5], [2.0, *ONES]]}
 SPREAD |= {"link": ["cube", None], "slope": [0.0, -1.0, "1"], "metric": ["labels"], "tolerance": [0.0]}
 
 
-@pytest.mark.parametrize(("entry", "value"), [(entry, value) for entry, values in SPREAD.items() for value in values])
-def test_spreads_that_cannot_be_are_refused(entry: str, value: Any) -> None:
-    document = table_of("probabilities").to_dict()
+@pytest.mark.parametrize(
+    ("name", "entry", "value"),
+    [
+        (name, entry, value)
+        for name, entries in (("probabilities", SPREAD), ("boosted probabilities", SPREAD | BOOSTED))
+        for entry, values in entries.items()
+        for value in values
+    ],
+)
+def test_spreads_that_cannot_be_are_refused(name: str, entry: str, value: Any) -> None:
+    document = table_of(name).to_dict()
     assert entry in document["stops"]
     document["stops"][entry] = value
     with pytest.raises(FileError):

@@ -1,0 +1,318 @@
+"""Stop tables of boosted models, against plain sums of leaves, and the frameworks' own first iterations."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import lightgbm as lgb
+import numpy as np
+import pytest
+import xgboost as xgb
+from contract.test_boosted import KINDS as ALL
+from contract.test_boosted import SKLEARN, Boosted, trained
+from contract.test_boosted_cuts import FRESH, LABELS, NUMBERS, label_of, stopped_early
+from distributed import Client
+from scipy.stats import binom
+from sklearn.ensemble import AdaBoostClassifier, GradientBoostingClassifier, HistGradientBoostingClassifier
+from sklearn.model_selection import FixedThresholdClassifier
+
+import reference.stopping
+import rfsize
+from rfsize import StopTable
+
+ALPHA, SURE = 0.9, 0.9
+CERTIFIED: dict[str, Any] = {"alpha": ALPHA, "confidence": SURE}
+SETS_SCALE = np.arange(len(FRESH)) % 10 == 0
+pytestmark = pytest.mark.filterwarnings("ignore::rfsize.exceptions.RfsizeWarning")
+
+
+def of_kinds(*kinds: tuple[str, str]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("kind", kinds, ids=": ".join)
+
+
+KINDS = of_kinds(*LABELS)
+METRICS = pytest.mark.parametrize(
+    "options", [{}, {"metric": "probabilities", "tolerance": 0.1}], ids=["labels", "probabilities"]
+)
+
+
+@cache
+def table_of(*kind: str) -> StopTable:
+    return StopTable.calibrate(trained(*kind).native, FRESH, **CERTIFIED)
+
+
+def partial_scores(boosted: Boosted, rows: np.ndarray) -> np.ndarray:
+    """Scores of the first 1, 2, … trees (of each class), shape (n_rows, T, n_scores), one tree after another."""
+    model = boosted.model
+    trees, value = model.ensemble, model.ensemble.nodes.value
+    leaves = model.apply(model.open(rows).whole().read(0, len(rows))).reshape(len(rows), -1)
+    added = value[leaves].reshape(len(rows), -1, trees.trees_per_iteration * value.shape[1])
+    base = np.array(trees.conventions.base or 0.0, dtype=value.dtype)
+    sums, partial, weight = np.zeros((len(rows), added.shape[2]), dtype=value.dtype) + base, [], 0.0
+    for number in range(added.shape[1]):
+        sums = sums + added[:, number]
+        weight += float(np.abs(added[:, number]).max()) if trees.conventions.divisor != 1.0 else 0.0
+        partial.append(sums / (weight or 1.0))
+    return np.stack(partial, axis=1)[:, :, -trees.n_scores :]
+
+
+def cut_of(boosted: Boosted) -> float:
+    return boosted.model.raw_threshold(0.5) if boosted.model.n_scores == 1 else 0.0
+
+
+def in_c(compiled: Any, folder: Path, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    compiled.to_c(folder / "boosted.c")
+    command = ["cc", "-O1", "-std=c99", "-shared", "-fPIC", "boosted.c", "-o", "boosted.so", "-lm"]
+    subprocess.run(command, check=True, cwd=folder)
+    label, asked = np.empty((2, len(rows)), dtype=np.intc)
+    given = (rows, ctypes.c_size_t(len(rows)), label, asked)
+    pointers = [array.ctypes.data_as(ctypes.c_void_p) if isinstance(array, np.ndarray) else array for array in given]
+    ctypes.CDLL(str(folder / "boosted.so")).forest_predict_label_many(*pointers)
+    return label, asked
+
+
+# Labels
+
+
+@KINDS
+def test_labels_are_those_of_partial_sums(kind: tuple[str, str], tmp_path: Path) -> None:
+    boosted, table = trained(*kind), table_of(*kind)
+    score, margin = partial_scores(boosted, FRESH), table.stops.margin
+    label, asked = reference.stopping.by_lead(score, margin, cut_of(boosted))
+    own = label_of(boosted.predict(FRESH)) if kind[0] != "sklearn" else boosted.predict(FRESH)
+    compiled = rfsize.compile(boosted.native, table)
+    compiled.save(tmp_path / "packed.npz")
+    compiled.save(tmp_path / "plain.npz", compress=False)
+    loaded = (rfsize.load(tmp_path / "packed.npz"), rfsize.load(tmp_path / "plain.npz", mmap=True))
+    for fast in (compiled, *loaded):
+        found, n_used = fast.predict_labels(FRESH, return_trees=True)
+        np.testing.assert_array_equal(found, compiled.classes[label])
+        np.testing.assert_array_equal(n_used, asked)
+        few = [fast.predict_labels(FRESH[[row]], return_trees=True) for row in range(20)]
+        assert [(found[0], n_used[0]) for found, n_used in few] == list(zip(found[:20], n_used[:20], strict=True))
+    for again, used in (in_c(compiled, tmp_path, boosted.coded(FRESH)), table.apply(score)):
+        np.testing.assert_array_equal(again, label)
+        np.testing.assert_array_equal(used, asked)
+    counts = table.certificate.counts
+    assert sum(counts.rows) == (~SETS_SCALE).sum()
+    assert sum(counts.disagreements) == (found != own)[~SETS_SCALE].sum()
+    assert sum(counts.trees) == asked[~SETS_SCALE].sum()
+
+
+@KINDS
+def test_margins_are_the_boldest_that_rows_certify(kind: tuple[str, str]) -> None:
+    boosted, table = trained(*kind), table_of(*kind)
+    score, cut = partial_scores(boosted, FRESH), cut_of(boosted)
+    schedule = reference.stopping.lead_schedule(score[SETS_SCALE], cut)
+    moves = schedule[:-1] > 1e-3 * schedule[0]
+    factor = table.stops.margin[1:-1][moves] / schedule[:-1][moves]
+    np.testing.assert_allclose(factor, factor[0], rtol=1e-4)
+    final = reference.stopping.by_lead(score[:, -1:], np.zeros(2), cut)[0]
+
+    def fails(ratio: float) -> bool:
+        label, _ = reference.stopping.by_lead(score, table.stops.margin * ratio, cut)
+        differs = (label != final)[~SETS_SCALE]
+        return bool(binom.cdf(differs.sum(), differs.size, 1 - ALPHA) > 1 - SURE)
+
+    step = (1e5 * score.shape[1]) ** (1 / 2047)  # from each factor to the next
+    assert not any(fails(step**more) for more in range(0, 200, 5))
+    assert fails(1 / step) or table.expected_trees() == 1.0
+
+
+def test_macro_bounds_each_class() -> None:
+    boosted = trained("lightgbm", "multiclass")
+    table = StopTable.calibrate(boosted.native, FRESH, average="macro", **CERTIFIED)
+    label, own = rfsize.compile(boosted.native, table).predict_labels(FRESH), label_of(boosted.predict(FRESH))
+    for index, outcome in enumerate(table.by_class()):
+        of_class = (own == index) & ~SETS_SCALE
+        assert outcome.disagreement == (label != own)[of_class].mean()
+        assert binom.cdf((label != own)[of_class].sum(), of_class.sum(), 1 - ALPHA) <= 1 - SURE + 1e-9
+    with pytest.raises(ValueError, match="average='macro'"):
+        StopTable.calibrate(boosted.native, FRESH[own != 0], average="macro", **CERTIFIED)
+
+
+@of_kinds(("lightgbm", "gbdt"), ("xgboost", "parallel trees"), ("sklearn", "adaboost"))
+def test_thresholds(kind: tuple[str, str]) -> None:
+    boosted = trained(*kind)
+    table = StopTable.calibrate(boosted.native, FRESH, threshold=0.3, **CERTIFIED)
+    compiled, whole = rfsize.compile(boosted.native, table), rfsize.compile(boosted.native, threshold=0.3)
+    label, asked = compiled.predict_labels(FRESH, return_trees=True)
+    own = whole.predict_proba(FRESH)[:, 1] > 0.3
+    assert table.certificate.disagreements == ((label == compiled.classes[1]) != own)[~SETS_SCALE].sum()
+    assert sum(table.certificate.counts.trees) == asked[~SETS_SCALE].sum() < 0.9 * whole.n_trees * (~SETS_SCALE).sum()
+    with pytest.raises(ValueError, match="threshold"):
+        rfsize.compile(boosted.native, table, threshold=0.5)
+
+
+def test_threshold_of_a_wrapped_model() -> None:
+    inside = GradientBoostingClassifier(n_estimators=40, random_state=0)
+    model = FixedThresholdClassifier(inside, threshold=0.3, pos_label="yes").fit(*SKLEARN["binary"][1:])
+    table = StopTable.calibrate(model, FRESH, **CERTIFIED)
+    differs = rfsize.compile(model, table).predict(FRESH) != model.predict(FRESH)
+    assert table.certificate.disagreements == differs[~SETS_SCALE].sum()
+    assert table.expected_trees() < 40
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        lgb.LGBMClassifier(n_estimators=200, verbosity=-1, early_stopping_round=3, learning_rate=0.3),
+        xgb.XGBClassifier(n_estimators=200, early_stopping_rounds=3),
+    ],
+)
+def test_only_iterations_up_to_the_best_count(model: Any) -> None:
+    stopped_early(model)
+    table = StopTable.calibrate(model, FRESH, **CERTIFIED)
+    best = model.best_iteration_ if isinstance(model, lgb.LGBMClassifier) else model.best_iteration + 1
+    assert table.n_trees == best < 200
+    differs = rfsize.compile(model, table).predict(FRESH) != model.predict(FRESH)
+    assert table.certificate.disagreements == differs[~SETS_SCALE].sum()
+
+
+# Probabilities and numbers
+
+
+@of_kinds(*NUMBERS)
+def test_numbers_are_those_of_the_first_iterations(kind: tuple[str, str], tmp_path: Path) -> None:
+    boosted = trained(*kind)
+    predicted = np.stack([boosted.predict(FRESH, n) for n in range(1, boosted.model.n_trees + 1)], axis=1)
+    apart = np.abs(predicted.astype(float) - predicted[:, -1:].astype(float))
+    tolerance = float(np.quantile(apart[:, 7], ALPHA))
+    table = StopTable.calibrate(boosted.native, FRESH, metric="scores", tolerance=tolerance, **CERTIFIED)
+    assert_first_iterations(boosted.native, table, predicted, apart > tolerance, "predict", tmp_path)
+    score = partial_scores(boosted, FRESH).astype(float)
+    numbers, asked = table.apply(score)
+    found, n_used = rfsize.compile(boosted.native, table).predict(FRESH, return_trees=True)
+    np.testing.assert_array_equal(n_used, asked)
+    np.testing.assert_allclose(numbers[:, 0], found, rtol=1e-5)
+    left = reference.stopping.boosted_left(score, score[SETS_SCALE], table.stops.link.steepness)[:, 7]
+    np.testing.assert_array_equal(asked == 8, left <= table.stops.limit)
+
+
+def assert_first_iterations(
+    model: Any, table: StopTable, predicted: np.ndarray, differs: np.ndarray, name: str, folder: Path
+) -> None:
+    """Rows get what the model predicts by its first iterations, and the certificate counts those that differ."""
+    compiled, rows = rfsize.compile(model, table), np.arange(len(FRESH))
+    compiled.save(folder / "boosted.npz")
+    for fast in (compiled, rfsize.load(folder / "boosted.npz")):
+        found, asked = getattr(fast, name)(FRESH, return_trees=True)
+        np.testing.assert_allclose(found, predicted[rows, asked - 1], rtol=1e-6)
+    stops = differs[rows, asked - 1][~SETS_SCALE]
+    assert (table.certificate.disagreements, table.certificate.rows) == (stops.sum(), stops.size)
+    assert sum(table.certificate.counts.trees) == asked[~SETS_SCALE].sum() < 0.95 * table.n_trees * stops.size
+    assert binom.cdf(stops.sum(), stops.size, 1 - ALPHA) <= 1 - SURE
+    assert set(asked.tolist()) <= {*range(8, table.n_trees, 8), table.n_trees}
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        (lgb.LGBMClassifier(n_estimators=60, verbosity=-1), "num_iteration"),
+        (xgb.XGBClassifier(n_estimators=60, max_depth=3), "iteration_range"),
+        (GradientBoostingClassifier(n_estimators=60), "staged_predict_proba"),
+        (HistGradientBoostingClassifier(max_iter=60), "staged_predict_proba"),
+        (AdaBoostClassifier(n_estimators=60), "staged_predict_proba"),
+    ],
+)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_probabilities_are_those_of_the_first_iterations(model: Any, name: str, n_classes: int, tmp_path: Path) -> None:
+    _, rows, y = SKLEARN["binary" if n_classes == 2 else "three, zero"]
+    model.fit(rows, np.unique(y, return_inverse=True)[1])
+    if name.startswith("staged"):
+        probability = np.stack(list(getattr(model, name)(FRESH)), axis=1)
+    else:
+        range_of = {"num_iteration": lambda n: n, "iteration_range": lambda n: (0, n)}[name]
+        probability = np.stack([model.predict_proba(FRESH, **{name: range_of(n)}) for n in range(1, 61)], axis=1)
+    apart = np.abs(probability.astype(float) - probability[:, -1:].astype(float)).max(axis=2)
+    tolerance = float(np.quantile(apart[:, 31], ALPHA))
+    table = StopTable.calibrate(model, FRESH, metric="probabilities", tolerance=tolerance, **CERTIFIED)
+    assert_first_iterations(model, table, probability, apart > tolerance, "predict_proba", tmp_path)
+
+
+@of_kinds(*(kind for kind in ALL if not kind[1].startswith("rf")))
+def test_certificates_count_what_compiled_models_predict(kind: tuple[str, str]) -> None:
+    boosted = trained(*kind)
+    options = {"metric": "probabilities" if boosted.model.classes.size else "scores", "tolerance": 0.1}
+    table = StopTable.calibrate(boosted.native, FRESH, **options, **CERTIFIED, **boosted.missing)
+    compiled, whole = (rfsize.compile(boosted.native, of, **boosted.missing) for of in (table, None))
+    name = "predict_proba" if table.metric == "probabilities" else "predict"
+    found, asked = getattr(compiled, name)(FRESH, return_trees=True)
+    apart = np.abs(found.astype(float) - getattr(whole, name)(FRESH)).reshape(len(FRESH), -1).max(axis=1)
+    assert table.certificate.disagreements == (apart > 0.1)[~SETS_SCALE].sum()
+    assert sum(table.certificate.counts.trees) == asked[~SETS_SCALE].sum()
+    assert StopTable.from_dict(table.to_dict()) == table
+
+
+# Which model, and which rows
+
+
+@of_kinds(("lightgbm", "gbdt"), ("xgboost", "softprob"), ("sklearn", "adaboost"))
+def test_tables_by_the_compiled_model(kind: tuple[str, str], tmp_path: Path) -> None:
+    native, table = trained(*kind).native, table_of(*kind)
+    rfsize.compile(native).save(tmp_path / "boosted.npz")
+    for fast in (rfsize.compile(native), rfsize.load(tmp_path / "boosted.npz")):
+        again = StopTable.calibrate(fast, FRESH, **CERTIFIED)
+        assert (again.certificate, again.n_trees) == (table.certificate, table.n_trees)
+        assert rfsize.compile(native, again).table is again
+
+
+def test_a_table_is_of_one_model() -> None:
+    native, table = trained("lightgbm", "gbdt").native, table_of("lightgbm", "gbdt")
+    of_rf = StopTable.calibrate(trained("lightgbm", "rf").native, FRESH, alpha=0.6)
+    for other, given, names in (
+        (trained("lightgbm", "dart").native, table, "another forest"),
+        (trained("lightgbm", "rf").native, table, "boosted"),
+        (native, of_rf, "boosted"),
+        (native, StopTable.build(12, alpha=0.9), "boosted"),
+        (trained("sklearn", "adaboost").native, StopTable.lossless(np.ones(15)), "boosted"),
+    ):
+        with pytest.raises(ValueError, match=names):
+            rfsize.compile(other, given)
+
+
+@METRICS
+def test_rows_on_workers(options: dict[str, Any]) -> None:
+    model = trained("lightgbm", "multiclass").native
+    table = StopTable.calibrate(model, FRESH, **options, **CERTIFIED)
+    with Client(processes=False, dashboard_address=None):
+        there = StopTable.calibrate(model, da.from_array(FRESH, chunks=(230, -1)), **options, **CERTIFIED)
+    assert there == table
+
+
+@of_kinds(("lightgbm", "gbdt"), ("sklearn", "binary"), ("sklearn", "three by histogram"))
+def test_training_rows_certify_nothing(kind: tuple[str, str]) -> None:
+    boosted = trained(*kind)
+    with pytest.raises(ValueError, match="trained on"):
+        StopTable.calibrate(boosted.native, boosted.rows, **CERTIFIED)
+
+
+def test_as_many_rows_as_the_error_says_certify() -> None:
+    native = trained("lightgbm", "gbdt").native
+    with pytest.raises(ValueError, match="333 rows"):
+        StopTable.calibrate(native, FRESH[:332])
+    assert StopTable.calibrate(native, FRESH[:333]).certificate.rows == 299
+
+
+def test_votes_are_those_of_forests() -> None:
+    with pytest.raises(ValueError, match="voting"):
+        StopTable.calibrate(trained("lightgbm", "gbdt").native, FRESH, voting="hard")
+
+
+@METRICS
+def test_files_hold_everything(options: dict[str, Any], tmp_path: Path) -> None:
+    native = trained("xgboost", "parallel trees").native
+    table = StopTable.calibrate(native, FRESH, **options, **CERTIFIED)
+    table.save(tmp_path / "table.json")
+    again = StopTable.load(tmp_path / "table.json")
+    assert (again == table, again.kind, again.n_trees) == (True, table.kind, 48)
+    name = "predict_proba" if options else "predict_labels"
+    numbers = [getattr(rfsize.compile(native, of), name)(FRESH, return_trees=True) for of in (table, again)]
+    np.testing.assert_array_equal(numbers[0][0], numbers[1][0])
+    np.testing.assert_array_equal(numbers[0][1], numbers[1][1])
+    assert again.plot().get_legend()
