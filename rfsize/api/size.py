@@ -200,14 +200,13 @@ def size(
     >>> report.n_trees < 200, report.certificate.rows, report.certificate.bound <= 0.02
     (True, 2000, True)
 
-    How far can you cut a boosted model?
+    How far can you cut a boosted model, and what do metrics lose?
 
     >>> from sklearn.ensemble import GradientBoostingClassifier
     >>> boosted = GradientBoostingClassifier(n_estimators=200, random_state=0).fit(X[:1000], y[:1000])
-    >>> print(rfsize.size(boosted, X[1000:], y[1000:], alpha=0.95))
-    the first ... of your 200 trees are enough (certified, 95 % sure)
-      at least 95 % of rows like these get the label of all your trees (... of 2,000 differ)
-      against all of your trees: accuracy ...
+    >>> report = rfsize.size(boosted, X[1000:], y[1000:], alpha=0.98)
+    >>> report.n_trees < 200, sorted(report.others)
+    (True, ['accuracy', 'auc', 'log_loss'])
     """
     refuse_option_as_labels(y)
     options: dict[str, Any] = {"alpha": alpha, "average": average, "voting": voting, "method": method}
