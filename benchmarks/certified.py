@@ -2,6 +2,7 @@
 
     python benchmarks/certified.py --forests 300
     python benchmarks/certified.py --forests 0 Satellite.csv.gz spam.csv.gz
+    python benchmarks/certified.py --frameworks "LightGBM, boosted" "XGBoost, boosted"
 
 Forests have 20 to 500 trees, 15 to 255 leaves and 2 to 26 classes, by LightGBM, XGBoost and scikit-learn, on synthetic
 problems and on tables with the features first and the class in their last column, named target. Each forest is cut to
@@ -21,7 +22,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from problems import FRAMEWORKS, Rows, forest, parser, print_head, print_line, scores, table, thirds
+from problems import BOOSTED, Rows, forest, parser, print_head, print_line, scores, table, thirds
 from scipy.stats import binom
 
 import rfsize
@@ -44,10 +45,12 @@ class Outcome(NamedTuple):
     surely: bool
 
 
-def outcomes(model: Any, rows: Any, fresh: Any, alpha: float) -> Iterator[Outcome]:
-    """The results of a forest's cut and tables on fresh rows."""
+def outcomes(model: Any, rows: Any, fresh: Any, alpha: float, *, casts_votes: bool) -> Iterator[Outcome]:
+    """The results of a forest's cut and tables on fresh rows; of votes only if its trees cast them."""
     average = rfsize.compile(model)
-    majority = rfsize.compile(model, voting="hard")
+    tables: list[tuple[str, Any, dict[str, Any]]] = [("scores", average, {})]
+    if casts_votes:
+        tables.append(("votes", rfsize.compile(model, voting="hard"), {"voting": "hard"}))
     n_trees, n_classes = average.n_trees, len(average.classes)
 
     def outcome(kind: str, answers: Any, whole: Any, trees: float) -> Outcome:
@@ -61,7 +64,7 @@ def outcomes(model: Any, rows: Any, fresh: Any, alpha: float) -> Iterator[Outcom
         kept = n_trees
     small = rfsize.compile(rfsize.truncate(model, n_trees=kept))
     yield outcome("cut", small.predict_labels(fresh), average.predict_labels(fresh), kept)
-    for kind, whole, options in (("scores", average, {}), ("votes", majority, {"voting": "hard"})):
+    for kind, whole, options in tables:
         try:
             stops = rfsize.StopTable.calibrate(model, rows, alpha=alpha, **options)
         except ValueError:
@@ -71,17 +74,17 @@ def outcomes(model: Any, rows: Any, fresh: Any, alpha: float) -> Iterator[Outcom
         yield outcome(kind, answers, whole.predict_labels(fresh), float(asked.mean()))
 
 
-def made_forest(number: int) -> tuple[str, Any, list[Rows], float]:
+def made_forest(number: int, frameworks: list[str]) -> tuple[str, str, Any, list[Rows], float]:
     """A forest on a made problem, its rows to train, to certify and to judge on, and α."""
     generator = np.random.default_rng(number)
-    framework, n_classes = FRAMEWORKS[number % 3], CLASSES[(number // 3) % 5]
+    framework, n_classes = frameworks[number % len(frameworks)], CLASSES[(number // 3) % 5]
     n_leaves, n_trees, n_rows = (int(generator.choice(of)) for of in (LEAVES, TREES, ROWS))
     if framework != "random forest" and n_classes > 2:
         n_trees = min(n_trees, MOST_TREES // n_classes)
     X, y = scores(TRAINED + n_rows + FRESH, n_classes, number)
     parts = [(X[part], y[part]) for part in np.split(np.arange(len(y)), [TRAINED, TRAINED + n_rows])]
     name = f"{number}: {framework}, {n_classes} classes, {n_trees} trees, {n_leaves} leaves, {n_rows:,} rows"
-    return name, forest(framework, n_trees, number, leaves=n_leaves), parts, ALPHAS[(number // 15) % 3]
+    return name, framework, forest(framework, n_trees, number, leaves=n_leaves), parts, ALPHAS[(number // 15) % 3]
 
 
 def print_summary(name: str, group: list[Outcome]) -> None:
@@ -99,10 +102,11 @@ def main() -> None:
     arguments.add_argument("--forests", type=int, default=300)
     options = arguments.parse_args()
     warnings.simplefilter("ignore", rfsize.exceptions.RfsizeWarning)
-    made = (made_forest(number) for number in range(options.forests))
+    made = (made_forest(number, options.frameworks) for number in range(options.forests))
     jobs = [
         (
             f"{path.name.split('.')[0]}, {framework}",
+            framework,
             forest(framework, 301, 0, leaves=63),
             thirds(*table(path), 0),
             alpha,
@@ -113,8 +117,9 @@ def main() -> None:
     ]
     records: list[Outcome] = []
     print_head("forest", "α", "cut", "scores", "votes")
-    for name, untrained, (train, (rows, _), (fresh, _)), alpha in (*made, *jobs):
-        of_forest = list(outcomes(untrained.fit(*train), rows, fresh, alpha))
+    for name, framework, untrained, (train, (rows, _), (fresh, _)), alpha in (*made, *jobs):
+        model, casts_votes = untrained.fit(*train), framework not in BOOSTED
+        of_forest = list(outcomes(model, rows, fresh, alpha, casts_votes=casts_votes))
         records += of_forest
         print_line(name, alpha, *(f"{one.trees:.0%} of the trees, {one.differs:.2%} differ" for one in of_forest))
     print()

@@ -267,6 +267,7 @@ BAGGED = {
     "stumps, bagged": DecisionTreeClassifier(max_depth=1),
 }
 FRAMEWORKS = ("LightGBM", "XGBoost", "random forest")
+BOOSTED = ("LightGBM, boosted", "XGBoost, boosted")
 ALL_FRAMEWORKS = (*FRAMEWORKS, "XGBoost, vector leaves", "extra-trees", *BAGGED)
 
 
@@ -280,10 +281,15 @@ def forest(
     regression: bool = False,
     n_jobs: int = 1,
 ) -> Any:
-    """An untrained forest with usual settings; LightGBM samples ``columns`` by tree, with ``leaves`` by node."""
+    """An untrained forest, or boosted classifier; LightGBM samples ``columns`` by tree, with ``leaves`` by node."""
     if framework in BAGGED:
         return BaggingClassifier(BAGGED[framework], n_trees, random_state=seed)
     common: dict[str, Any] = {"random_state": seed, "n_jobs": n_jobs}
+    if framework == "LightGBM, boosted":
+        return LGBMClassifier(n_estimators=n_trees, num_leaves=leaves or 31, verbose=-1, **common)
+    if framework == "XGBoost, boosted":
+        of_leaves = {"max_depth": 0, "max_leaves": leaves or 31, "grow_policy": "lossguide"}
+        return XGBClassifier(n_estimators=n_trees, learning_rate=0.1, **of_leaves, **common)
     if framework == "LightGBM":
         kind: Any = LGBMRegressor if regression else LGBMClassifier
         of = {"colsample_bytree": columns, "min_child_samples": 5}
@@ -347,7 +353,7 @@ def prepared(framework: str, X: Array, y: Array, seed: int, **more: Any) -> tupl
 def parser(doc: str | None, *, tables: bool = False, frameworks: Sequence[str] = FRAMEWORKS) -> argparse.ArgumentParser:
     """A parser that prints ``doc`` and takes frameworks, and paths of tables."""
     made = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
-    made.add_argument("--frameworks", nargs="+", choices=ALL_FRAMEWORKS, default=list(frameworks))
+    made.add_argument("--frameworks", nargs="+", choices=(*ALL_FRAMEWORKS, *BOOSTED), default=list(frameworks))
     if tables:
         made.add_argument("tables", nargs="*", type=Path)
     return made

@@ -2,6 +2,7 @@
 
     python benchmarks/shrink.py --forests 60
     python benchmarks/shrink.py --forests 0 Satellite.csv.gz spam.csv.gz
+    python benchmarks/shrink.py --frameworks "LightGBM, boosted" "XGBoost, boosted"
 
 Forests have 300 or 500 trees, 31 to 255 leaves and 2 to 7 classes, by LightGBM, XGBoost and scikit-learn. They are
 trained on 5,000 rows of synthetic problems, and on tables with the features first and the class in their last column,
@@ -21,7 +22,7 @@ import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
-from problems import FRAMEWORKS, Rows, forest, parser, print_head, print_line, scores, table, thirds
+from problems import Rows, forest, parser, print_head, print_line, scores, table, thirds
 from scipy.stats import binom
 from sklearn.metrics import log_loss, roc_auc_score
 
@@ -69,10 +70,11 @@ def shrunk(framework: str, model: Any, parts: list[Rows], alpha: float) -> Shrun
     )
 
 
-def made_forest(number: int) -> tuple[str, str, Any, list[Rows], float]:
+def made_forest(number: int, frameworks: list[str]) -> tuple[str, str, Any, list[Rows], float]:
     """A forest on a made problem, and its rows to train, to certify and to judge on."""
     generator = np.random.default_rng(20_000 + number)
-    framework, n_classes, n_leaves = FRAMEWORKS[number % 3], CLASSES[(number // 3) % 4], int(generator.choice(LEAVES))
+    framework, n_classes = frameworks[number % len(frameworks)], CLASSES[(number // 3) % 4]
+    n_leaves = int(generator.choice(LEAVES))
     n_trees = int(generator.choice(TREES)) if n_classes == 2 or framework == "random forest" else 300 // n_classes
     X, y = scores(2 * ROWS + FRESH, n_classes, 20_000 + number)
     parts = [(X[rows], y[rows]) for rows in np.split(np.arange(len(y)), [ROWS, 2 * ROWS])]
@@ -96,7 +98,7 @@ def main() -> None:
     arguments.add_argument("--forests", type=int, default=60)
     options = arguments.parse_args()
     warnings.simplefilter("ignore")
-    made = (made_forest(number) for number in range(options.forests))
+    made = (made_forest(number, options.frameworks) for number in range(options.forests))
     of_tables = (
         (f"{path.name.split('.')[0]}, {framework}", framework, forest(framework, 300, 0, leaves=63), parts, 0.98)
         for path in options.tables
@@ -112,7 +114,7 @@ def main() -> None:
         print_line(name, alpha, one.available, one.first, one.shrunk, one.halves, f"{one.differs:.2%}", *lost)
     print()
     print_head("", "forests", "shrunk / first", "with halves", "log loss lost /", "AUC lost /", "above", "surely")
-    for framework in ("", *FRAMEWORKS):
+    for framework in ("", *options.frameworks):
         if group := [record for record in records if framework in ("", record.framework)]:
             print_summary(framework or "all", group)
 

@@ -26,10 +26,10 @@ class NotAForestError(RfsizeError):
     >>> from sklearn.ensemble import GradientBoostingClassifier
     >>> X, y = load_iris(return_X_y=True)
     >>> boosted = GradientBoostingClassifier(n_estimators=5).fit(X, y)
-    >>> rfsize.size(boosted, X)
+    >>> rfsize.size(boosted, X, oob=True)
     Traceback (most recent call last):
         ...
-    rfsize.exceptions.NotAForestError: each tree of this GradientBoostingClassifier corrects ...
+    rfsize.exceptions.NotAForestError: this is a GradientBoostingClassifier, where each tree corrects ...
     """
 
 

@@ -33,9 +33,9 @@ from rfsize.integrations.lightgbm.bags import (
 )
 from rfsize.models.bags import Bags, Layout
 from rfsize.models.conventions import Conventions, Reading
-from rfsize.models.ensemble import Missing, TreeEnsemble, TreeNodes, values_of_scores
+from rfsize.models.ensemble import Missing, TreeEnsemble, TreeNodes
 from rfsize.models.framework import reading
-from rfsize.models.model import Forest, Model, Output
+from rfsize.models.model import Forest, Model, Output, boosted
 
 _CLASSIFICATIONS = {"binary", "cross_entropy", "multiclass", "multiclassova"}
 
@@ -271,11 +271,8 @@ class LightGbmModel(Model):
             cover=cover,
         )
         self.is_pruned = _PRUNED_NOTE in text.parameters
-        self.why_no_forest = (
-            f"each tree of this LightGBM model (boosting='{text.parameters.get('boosting', 'gbdt')}') corrects the "
-            "ones before it, so it has no T*: cut it with rfsize.truncate(model, X_new, alpha=0.99, target='model'), "
-            "predict faster with rfsize.compile(model), or train with boosting='rf'"
-        )
+        boosting = text.parameters.get("boosting", "gbdt")
+        self.why_no_forest = boosted(f"this LightGBM model has boosting='{boosting}'", "train with boosting='rf'")
 
     @property
     def output(self) -> Output:
@@ -315,7 +312,7 @@ class LightGbmModel(Model):
         numbers = np.arange(len(stored)).reshape(arrays.tree_start.shape)[trees].ravel()
         kept = [stored[number] for number in numbers]
         if leaf_values is not None:
-            values = np.split(values_of_scores(arrays, leaf_values, len(trees)), arrays.tree_start.ravel()[1:])
+            values = np.split(leaf_values.ravel(), arrays.tree_start.ravel()[1:])
             is_leaf = np.split(arrays.nodes.left == -1, arrays.tree_start.ravel()[1:])
             kept = [_with_leaf_values(stored[number], values[number][is_leaf[number]]) for number in numbers]
         return self.with_booster(loaded(with_trees(text, kept, _PRUNED_NOTE)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ from rfsize.integrations.sklearn.model import (
 )
 from rfsize.models.conventions import Conventions, Reading
 from rfsize.models.ensemble import Missing, TreeEnsemble, TreeNodes
-from rfsize.models.model import Model
+from rfsize.models.model import Model, boosted
 from rfsize.models.rows import Rows
 
 GRADIENT = (GradientBoostingClassifier, GradientBoostingRegressor)
@@ -72,11 +73,7 @@ def read_boosted(model: Any) -> Model:
 
 def why_no_forest(model: Any) -> str:
     """Why a boosted model has no T*, and what works."""
-    return (
-        f"each tree of this {type(model).__name__} corrects those before it, so trees are not independent draws and "
-        "have no T*: cut it with rfsize.truncate(model, X_new, alpha=0.99, target='model'), predict faster with "
-        "rfsize.compile(model), or train a RandomForest and size that"
-    )
+    return boosted(f"this is a {type(model).__name__}", "train a RandomForest and size that")
 
 
 class AdaBoost(Model):
@@ -84,7 +81,7 @@ class AdaBoost(Model):
 
     framework = "scikit-learn"
     ensemble: TreeEnsemble
-    refits = False
+    refits = False  # its leaves vote
 
     def __init__(self, model: Any, ensemble: TreeEnsemble) -> None:
         self.booster, self.ensemble, self.is_pruned = model, ensemble, hasattr(model, PRUNED)
@@ -97,9 +94,11 @@ class AdaBoost(Model):
         return self.part(np.arange(n_trees))
 
     def select(self, trees: Int64s, leaf_values: NDArray[Any] | None = None) -> Any:
-        if leaf_values is not None:
-            raise NotAForestError(f"leaves of a {type(self.booster).__name__} take no new scores: select trees alone")
         model = self.part(trees)
+        if leaf_values is not None:
+            values = np.split(leaf_values[:, 0], self.ensemble.tree_start.ravel()[1:])
+            numbers = np.arange(len(values)).reshape(self.ensemble.tree_start.shape)[trees]
+            self.set_leaves(model, [[values[number] for number in iteration] for iteration in numbers])
         setattr(model, PRUNED, True)
         return model
 
@@ -107,9 +106,15 @@ class AdaBoost(Model):
         """A copy of the model with some of its iterations."""
         return part_of(self.booster, trees)
 
+    def set_leaves(self, model: Any, values: list[list[Floats]]) -> None:
+        """Replace what the nodes of each tree add, iteration by iteration, in a copy of the model."""
+        raise NotAForestError(f"leaves of a {type(model).__name__} hold votes, and take no new values: leave them")
+
 
 class GradientBoosting(AdaBoost):
     """A GradientBoostingClassifier or GradientBoostingRegressor."""
+
+    refits = True
 
     def apply(self, X: Any) -> NDArray[np.int64]:
         leaf = np.asarray(unnamed(self.booster).apply(X), dtype=np.int64)
@@ -124,9 +129,16 @@ class GradientBoosting(AdaBoost):
         model.n_estimators = model.n_estimators_ = len(trees)
         return model
 
+    def set_leaves(self, model: Any, values: list[list[Floats]]) -> None:
+        model.estimators_ = copy.deepcopy(model.estimators_)
+        for estimator, added in zip(model.estimators_.ravel(), chain.from_iterable(values), strict=True):
+            estimator.tree_.value[:, 0, 0] = added / model.learning_rate
+
 
 class HistGradientBoosting(AdaBoost):
     """A HistGradientBoostingClassifier or HistGradientBoostingRegressor."""
+
+    refits = True
 
     def open(self, X: Any) -> Rows:
         if issparse(X):
@@ -150,13 +162,22 @@ class HistGradientBoosting(AdaBoost):
         model.max_iter = len(trees)
         return model
 
+    def set_leaves(self, model: Any, values: list[list[Floats]]) -> None:
+        pairs = (zip(*of_iteration, strict=True) for of_iteration in zip(model._predictors, values, strict=True))
+        model._predictors = [[_with_values(tree, added) for tree, added in iteration] for iteration in pairs]
+
 
 def _numbered(tree: Any) -> Any:
     """A tree of a HistGradientBoosting model that predicts the number of the leaf."""
-    numbered = copy.copy(tree)
-    numbered.nodes = tree.nodes.copy()
-    numbered.nodes["value"] = np.arange(len(tree.nodes))
-    return numbered
+    return _with_values(tree, np.arange(len(tree.nodes)))
+
+
+def _with_values(tree: Any, values: NDArray[Any]) -> Any:
+    """A tree of a HistGradientBoosting model with other values of the nodes."""
+    changed = copy.copy(tree)
+    changed.nodes = tree.nodes.copy()
+    changed.nodes["value"] = values
+    return changed
 
 
 # Reading

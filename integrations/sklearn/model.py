@@ -125,7 +125,7 @@ class SklearnForest(Forest):
             model.estimators_ = copy.deepcopy(model.estimators_)
             for estimator, start in zip(model.estimators_, self._arrays.tree_start[trees, 0], strict=True):
                 is_leaf = estimator.tree_.children_left == -1
-                estimator.tree_.value[is_leaf, 0, 0] = leaf_values[start : start + len(is_leaf)][is_leaf]
+                estimator.tree_.value[is_leaf, 0, 0] = leaf_values[start : start + len(is_leaf), 0][is_leaf]
         setattr(model, PRUNED, True)
         return model
 

@@ -47,9 +47,9 @@ from rfsize.integrations.xgboost.model_json import (
     with_leaf_values,
 )
 from rfsize.models.bags import FRESH_ROWS, Layout
-from rfsize.models.ensemble import TreeEnsemble, values_of_scores
+from rfsize.models.ensemble import TreeEnsemble
 from rfsize.models.framework import reading
-from rfsize.models.model import Forest, LearningRate, Model, Output
+from rfsize.models.model import Forest, LearningRate, Model, Output, boosted
 from rfsize.models.rows import Rows, open_rows
 
 _PRUNED = "rfsize_shrunk"  # attribute of a booster
@@ -175,7 +175,7 @@ class XgboostModel(Model):
         n_trees, n_outputs, learner = len(trees), self.ensemble.trees_per_iteration, document(self.booster)
         value, number, stored = self.ensemble.nodes.value, self.tree_of.ravel(), tree_model(learner)["trees"]
         if leaf_values is not None:
-            value = values_of_scores(self.ensemble, leaf_values, n_trees).reshape(value.shape)
+            value = leaf_values
         elif not self._counts_rounds:
             value = _rescaled(value, self.n_trees / n_trees)
         values = np.split(value, self.ensemble.tree_start.ravel()[1:])
@@ -350,18 +350,14 @@ def _why_no_forest(learner: dict[str, Any], model: Any) -> str:
     n_rounds = len(tree_order(learner))
     if n_rounds > 1 or is_dart(learner):
         how = f"for {n_rounds} rounds" if n_rounds > 1 else "with booster='dart'"
-        return boosted(f"the XGBoost model was boosted {how}", model)
+        return boosted_rounds(f"the XGBoost model was boosted {how}", model)
     is_logitraw = learner["objective"]["name"] == "binary:logitraw"
     return "the forest has the objective 'binary:logitraw': train it with 'binary:logistic'" if is_logitraw else ""
 
 
-def boosted(what: str, model: Any) -> str:
+def boosted_rounds(what: str, model: Any) -> str:
     """Why a model that is, or would be, boosted is no forest, and what to do."""
-    return (
-        f"{what}, where each tree corrects the ones before it, so it has no T*: cut it with rfsize.truncate(model, "
-        "X_new, alpha=0.99, target='model'), predict faster with rfsize.compile(model), or train the trees in one "
-        f"round, as {in_one_round(model)} does"
-    )
+    return boosted(what, f"train the trees in one round, as {in_one_round(model)} does")
 
 
 def in_one_round(model: Any) -> str:

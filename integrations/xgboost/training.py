@@ -19,7 +19,7 @@ from rfsize.exceptions import InbagError, NotAForestError
 from rfsize.integrations.xgboost.model import (
     ForestPart,
     XgboostForest,
-    boosted,
+    boosted_rounds,
     booster_of,
     booster_of_forests,
     forest_of,
@@ -94,7 +94,7 @@ class XgboostTraining(Training):
         rounds = estimator.get_num_boosting_rounds()
         if rounds > 1:
             kind = type(estimator).__name__
-            raise NotAForestError(boosted(f"the {kind} would be boosted for {rounds} rounds", estimator))
+            raise NotAForestError(boosted_rounds(f"the {kind} would be boosted for {rounds} rounds", estimator))
 
     def deterministic_data(self, params: dict[str, Any], X: Any, y: Any, weight: Any) -> tuple[dict[str, Any], Any]:
         # Each thread sums up its own gradients. Unweighted classes have few different gradients, and all sums are exact

@@ -8,10 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from rfsize._util import Caution, Floats, share, whole
-from rfsize.counting.outputs import TreeOutputs, distinct, outputs_of, predictor_of, sums_of, task_of, why_no_forest
+from rfsize._util import Caution, share, whole
+from rfsize.counting.outputs import TreeOutputs, distinct, predictor_of, sums_of, why_no_forest
 from rfsize.exceptions import NotAForestError, RfsizeError
-from rfsize.models.framework import read_model
 from rfsize.showing.html import Result
 from rfsize.showing.pages import report_page
 from rfsize.showing.plots import plot_report
@@ -20,11 +19,18 @@ from rfsize.showing.warnings import harms_of_cut, warnings_of_size
 from rfsize.statistics.certify import Certificate, CertifiedCurve
 from rfsize.statistics.criterion import Criterion, loss_of, resolve
 from rfsize.statistics.curve import TAIL, Estimate, LossCurve, check_votes
-from rfsize.statistics.first_trees import CertificateDetails, certify
+from rfsize.statistics.first_trees import (
+    CertificateDetails,
+    certify,
+    losses_of_first_trees,
+    scores_of_first_trees,
+    with_tolerance,
+)
 from rfsize.statistics.labels import LabelDetails, estimate_labels
 from rfsize.statistics.metric_estimate import MetricDetails, estimate_metric
 from rfsize.statistics.metrics import MetricLike, clipping_of_rows, metric_of
 from rfsize.statistics.predictions import estimate_predictions
+from rfsize.statistics.row_errors import PairedCurve
 
 _LEAST_CONFIDENCE = 1e-6
 
@@ -268,7 +274,8 @@ class Report(Result):
         if metric is None or is_own:
             return _loss(self.estimate, n_trees)
         other, estimate = self.others.get(criterion.name, (None, self.estimate))
-        if other is not None and other.metric == criterion.metric:
+        is_paired = isinstance(estimate.curve, PairedCurve) and self.outputs is not None  # at a few sizes
+        if other is not None and other.metric == criterion.metric and not is_paired:
             return _loss(estimate, n_trees)
         if self.criterion.kind == "importance":
             raise ValueError("this report is about importances: leave metric out, or size the forest by that metric")
@@ -277,7 +284,11 @@ class Report(Result):
             raise ValueError(
                 f"this report no longer has its trees, and knows only the loss of {known}: make the report again"
             )
-        return _loss(_estimated(distinct(self.outputs), criterion)[1], n_trees)
+        outputs = distinct(self.outputs)
+        if criterion.kind != "metric" or why_no_forest(outputs) is None:
+            return _loss(_estimated(outputs, criterion)[1], n_trees)
+        paired = losses_of_first_trees(outputs, [min(n_trees, self.available)], metric_of(criterion.metric, outputs))
+        return _loss(paired[criterion.name][1], n_trees)
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain Python values that ``json`` can write; an infinite size becomes None."""
@@ -387,15 +398,8 @@ def report_of(outputs: TreeOutputs, criterion: Criterion, *, interval: bool = Tr
     criterion, estimate = _estimated(counted, criterion, interval=interval)
     if not interval and estimate.problem is None and estimate.n_trees <= outputs.n_trees:
         criterion, estimate = _estimated(counted, criterion)
-    return report_on(
-        criterion,
-        estimate,
-        outputs.n_trees,
-        outputs.source,
-        copied=outputs.groups.copied,
-        groups=outputs.groups.by,
-        outputs=outputs,
-    )
+    of_rows = {"copied": outputs.groups.copied, "groups": outputs.groups.by, "outputs": outputs}
+    return report_on(criterion, estimate, outputs.n_trees, outputs.source, **of_rows)
 
 
 def report_on(criterion: Criterion, estimate: Estimate, available: int, source: str, **more: Any) -> Report:
@@ -411,7 +415,9 @@ def _estimated(counted: TreeOutputs, criterion: Criterion, *, interval: bool = T
     """The resolved criterion, and the estimate from outputs on distinct rows."""
     criterion = resolve(criterion, len(counted.classes), counted.y)
     check_votes(counted, criterion)
-    if criterion.kind != "certificate" and (why := why_no_forest(counted)) is not None:
+    if criterion.kind == "certificate" and counted.scores is not None:
+        criterion = with_tolerance(criterion, predictor_of(counted), counted.scores.mean)
+    elif criterion.kind != "certificate" and (why := why_no_forest(counted)) is not None:
         raise NotAForestError(why)
     estimator = ESTIMATORS[criterion.kind]
     return criterion, estimator(counted, criterion) if interval else estimator(counted, criterion, interval=False)
@@ -431,33 +437,28 @@ def finished(report: Report) -> Report:
             estimated = report_of(outputs, report.criterion)
             report = replace(report, estimate=estimated.estimate, interval=estimated.interval)
         report = replace(report, others=_other_losses(report.criterion, outputs))
-    harms = _harms_of_first_trees(report) if report.enough and report.criterion.target == "model" else []
+    is_cut = report.enough and report.criterion.target == "model"
+    report, harms = _compared_with_all(report) if is_cut else (report, [])
     return replace(report, warnings=(*report.warnings, *warnings_of_size(report, harms)))
 
 
-def _harms_of_first_trees(report: Report) -> list[Caution]:
-    """What else the first trees lose against all trees, on the same rows, if they keep the labels."""
+def _compared_with_all(report: Report) -> tuple[Report, list[Caution]]:
+    """What else the first trees lose against all trees on the same rows, in a boosted model as other losses too."""
     assert report.outputs is not None
     outputs, n_trees = distinct(report.outputs), int(report.n_trees)
     shares, scores = report.estimate.details.label_shares, outputs.scores
-    if report.criterion.metric != "labels" or n_trees >= outputs.n_trees or scores is None or not scores.are_finite():
-        return []
+    if n_trees >= outputs.n_trees or scores is None or not scores.are_finite():
+        return report, []
+    has_limit = why_no_forest(outputs) is None
+    if not has_limit and outputs.y is not None:
+        report = replace(report, others=losses_of_first_trees(outputs, sorted({max(1, n_trees // 4), n_trees})))
+    if report.criterion.metric != "labels":
+        return report, []
     truth = [None if given is None else given[scores.number] for given in (outputs.y, outputs.sample_weight)]
     is_compared = outputs.y is not None or min(shares.values()) < RARE
-    few = _scores_of_first_trees(outputs, n_trees) if is_compared else None
-    has_limit = why_no_forest(outputs) is None
-    return harms_of_cut(predictor_of(outputs), few, scores.mean, shares, "model", *truth, has_limit=has_limit)
-
-
-def _scores_of_first_trees(outputs: TreeOutputs, n_trees: int) -> Floats | None:
-    """Mean scores of the first trees on the scored rows; None for a compiled forest, which cannot be cut."""
-    task = task_of(outputs)
-    try:
-        small = read_model(task.forest.first(n_trees), missing=task.forest.given_missing)
-    except NotAForestError:
-        return None
-    scores = outputs_of(replace(task, forest=small)).scores
-    return None if scores is None else scores.mean
+    few = scores_of_first_trees(outputs, [n_trees])[0] if is_compared else None
+    predictor = predictor_of(outputs)
+    return report, harms_of_cut(predictor, few, scores.mean, shares, "model", *truth, has_limit=has_limit)
 
 
 def with_warnings(report: Report, *warnings: Caution) -> Report:

@@ -1,4 +1,4 @@
-"""shrink: make a forest smaller than its first trees could be, by choosing trees and refitting their leaves."""
+"""shrink: make a model smaller than its first trees could be, by choosing trees and refitting their leaves."""
 
 from __future__ import annotations
 
@@ -26,15 +26,14 @@ from rfsize.api.report import Report, report_on
 from rfsize.counting.task import Task
 from rfsize.counting.training_rows import refuse_training_rows
 from rfsize.exceptions import NotAForestError
-from rfsize.models.framework import read_forest
-from rfsize.models.model import Forest, first_trees, learning_rate_of
+from rfsize.models.framework import read_to_cut
+from rfsize.models.model import Forest, Model, first_trees, learning_rate_of
 from rfsize.showing.warnings import harms_of_cut, warnings_of_size
 from rfsize.statistics.certify import AgreementCounts, RiskTarget, counts_to_bound
 from rfsize.statistics.criterion import Criterion, make_criterion, resolve
-from rfsize.statistics.curve import Estimate
-from rfsize.statistics.first_trees import Comparison, certified_estimate, risk_target, sizes_tried
-from rfsize.statistics.pruning import STEP, Leaves, leaves_of, most_trees_to_refit, order_of_trees, refitted
-from rfsize.statistics.row_errors import PairedCurve, PairedLoss, paired_metrics
+from rfsize.statistics.first_trees import Comparison, certified_estimate, risk_target, with_tolerance
+from rfsize.statistics.pruning import Leaves, held_out_of, leaves_of, most_trees_to_refit, order_of_trees, refitted
+from rfsize.statistics.row_errors import paired_losses, paired_metrics
 
 _Model = TypeVar("_Model")
 
@@ -58,7 +57,7 @@ def shrink(
     average: str | None = None,
     confidence: float | None = None,
 ) -> tuple[_Model, Report]:
-    """Make a smaller forest that predicts as yours does: choose trees and refit their leaves.
+    """Make a smaller model that predicts as yours does: choose trees and refit their leaves.
 
     `truncate` keeps the first trees of a forest, which are a random choice. ``shrink`` chooses trees one after another,
     so that their mean comes nearest to the mean of all trees [1]_. It then refits the scores of their leaves by least
@@ -66,16 +65,20 @@ def shrink(
     labels. Other rows then certify how few trees give the same labels on a share ``alpha`` of rows, as in ``size(...,
     target="model")``.
 
+    Trees of a boosted model keep their order, since each corrects those before it: ``shrink`` keeps the first
+    iterations, and refits their leaves to the raw score of all iterations.
+
     Parameters
     ----------
     model
-        A forest of LightGBM, XGBoost or scikit-learn, as in `size`. rfsize does not change it.
+        A forest or a boosted model of LightGBM, XGBoost or scikit-learn, as in `size`. rfsize does not change it.
     X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
         Rows that the forest was not trained on. If you also give ``rows``, all rows of ``X`` certify. Otherwise a
-        random half of ``X`` certifies, and the other half chooses trees and refits leaves.
+        random half of ``X`` certifies, and the other half chooses trees and refits leaves. Of a boosted model, with
+        ``rows``, a fifth of ``X`` shows whether refitting helps, and the others certify.
     y : array_like, shape (n_rows,), optional
-        Labels of ``X``, or numbers for a regression. The report then says how much worse AUC and log loss, or RMSE,
-        become.
+        Labels of ``X``, or numbers for a regression. The report then says how much worse accuracy, AUC and log loss,
+        or RMSE, become.
     rows : array_like, DataFrame, …, shape (n, n_features), optional
         Rows to choose trees and refit leaves on, as many as you have: training rows, rows without labels, yesterday's
         requests. rfsize leaves out each of these rows that reaches the same leaves as a row of ``X``, so that no row
@@ -84,13 +87,14 @@ def shrink(
         How many trees to keep, instead of ``alpha``. The report says on what share of rows the result is certified.
     metric, alpha, tolerance, average, confidence
         What must stay the same, as in `size` with ``target="model"``: by default the labels of a share ``alpha=0.99``
-        of rows. With ``metric="probabilities"`` or ``"scores"``, these must stay within ``tolerance`` on that share.
+        of rows. With ``metric="probabilities"`` or ``"scores"``, these must stay within ``tolerance`` on that share, by
+        default 5 % of the standard deviation of what all trees predict.
 
     Returns
     -------
     small : model of the same type
-        The shrunken forest. Its framework saves it, loads it and predicts with it. It has all trees of your forest if
-        the rows certify no smaller size.
+        The shrunken model. Its framework saves it, loads it, predicts with it and explains its predictions. It has all
+        trees of your model if the rows certify no smaller size.
     report : Report
         Has the ``certificate``, and the loss that was measured at each size (``loss_at``). With ``y``, also what the
         metrics lose, with a standard error over the rows.
@@ -98,7 +102,8 @@ def shrink(
     Raises
     ------
     NotAForestError
-        If the model is not a forest that averages the scores of trees, has a single tree, or is shrunk already.
+        If the model adds up or averages no scores of trees (as AdaBoost, whose trees vote), has a single tree, or is a
+        forest that is shrunk already.
     ValueError
         If ``X`` holds training rows, too few rows, or all of ``rows``; or if an option does not fit.
 
@@ -120,7 +125,12 @@ def shrink(
     Let Z be the matrix of ones and zeros that marks which leaves the rows reach in the K chosen trees. Let f be the
     mean score of all trees, and p the mean score of the K trees. The changes d of the leaves' scores minimise
     ‖K (f − p) − Z d‖² + K/3 ‖d‖². The leaves of scikit-learn's classifiers hold shares of classes, so rfsize does not
-    refit them and only chooses trees.
+    refit them and only chooses trees. The changes of a boosted model minimise Σ w (f − p − Z d)² + K/3 ‖d‖². There f
+    and p are the raw scores of all and of K iterations, and w is the root of the slope of the link at f, at most 1, so
+    that rows near a tie count most.
+
+    Refitting helps probabilities and numbers more than labels. It is left out where it does not bring the predictions
+    of rows held out nearer to those of all trees.
 
     The trees of a shrunken forest are not independent draws, because they were chosen together. So rfsize refuses it
     in `size`, `truncate`, out-of-bag predictions, and stop tables that assume independent trees. `compile` and
@@ -144,25 +154,35 @@ def shrink(
     True
     >>> bool((small.predict(X[1000:]) == forest.predict(X[1000:])).mean() > 0.98)
     True
+
+    A boosted model:
+
+    >>> from sklearn.ensemble import HistGradientBoostingClassifier
+    >>> boosted = HistGradientBoostingClassifier(random_state=0).fit(X[:1000], y[:1000])
+    >>> small, report = rfsize.shrink(boosted, X[1000:], alpha=0.95)
+    >>> small.n_iter_ == report.n_trees < 100
+    True
     """
     refuse_option_as_labels(y)
     if n_trees is not None:
         reason = "n_trees sets the size, and the report says on what share of rows it agrees. Leave it out"
         refuse_unused(reason, alpha=alpha)
     options: dict[str, Any] = {"alpha": alpha, "tolerance": tolerance, "average": average, "confidence": confidence}
-    criterion = replace(make_criterion(metric, target="model", **options), target="chosen")
-    forest = read_forest(model)
+    criterion = make_criterion(metric, target="model", **options)
+    forest = read_to_cut(model)
     _check_forest(forest)
+    criterion = replace(criterion, target="chosen" if isinstance(forest, Forest) else "refitted")
     criterion = resolve(criterion, forest.classes.size, y)
     task = Task.of(forest, X)
     refuse_training_rows(task)
     truth = None if y is None else one_per_row(y, task.n_rows)
     if n_trees is not None:
         whole("n_trees", n_trees, at_least=1, at_most=forest.n_trees - 1)
+    certify, refit, held_out = _split(leaves_of(task), None if rows is None else leaves_of(Task.of(forest, rows)))
+    criterion = with_tolerance(criterion, task.predictor, refit.whole)
     target = risk_target(criterion, forest.digest)
     comparison = Comparison(task.predictor, target.metric, target.tolerance)
-    certify, refit = _split(leaves_of(task), None if rows is None else leaves_of(Task.of(forest, rows)))
-    shrinking = _Shrinking.of(forest, certify, refit, comparison, target)
+    shrinking = _Shrinking.of(forest, certify, refit, held_out, comparison, target)
     if n_trees is None:
         tried = list(_tried_down(shrinking, target, "" if rows is not None else "; without rows, half of X certifies"))
     else:
@@ -177,45 +197,54 @@ def shrink(
     report = replace(report, warnings=(*report.warnings, *warnings_of_size(report, harms)))
     give((*learning_rate_of(forest), *report.warnings))
     if kept:
-        return forest.wrapped(forest.select(kept[0].members, kept[0].leaf_scores)), report
+        return forest.wrapped(forest.select(kept[0].members, kept[0].leaf_values)), report
     return first_trees(forest, report.n_kept), report  # all of them
 
 
-def _check_forest(forest: Forest) -> None:
-    """Raise `NotAForestError` if the model does not average the scores of trees, or has a single tree."""
+def _check_forest(forest: Model) -> None:
+    """Raise `NotAForestError` if shrinking makes nothing better of the model than its first trees, or it has one."""
     if forest.ensemble is None or forest.voting != "soft":
         fault = "predicts by votes" if forest.ensemble is not None else "has members that are no trees"
         raise NotAForestError(
             f"shrink refits the mean score of trees, and this {forest.framework} ensemble {fault}: cut it with "
             "rfsize.truncate"
         )
+    if not isinstance(forest, Forest) and not forest.refits:
+        raise NotAForestError(
+            f"leaves of this {type(forest.booster).__name__} hold votes, which cannot be refitted: cut it with "
+            "rfsize.truncate(model, X_new)"
+        )
     if forest.n_trees < 2:
         raise NotAForestError("the forest has 1 tree, and no smaller one: give a larger forest")
 
 
-def _split(given: Leaves, more: Leaves | None) -> tuple[Leaves, Leaves]:
-    """Rows to certify on, and rows to choose trees and refit leaves on; no row is in both."""
+def _split(given: Leaves, more: Leaves | None) -> tuple[Leaves, Leaves, Leaves | None]:
+    """Rows to certify on; to choose trees and refit leaves on; and to see whether refitting helps. None is in two.
+
+    The last are None if some of the second are good for that. Boosted trees fit training rows too closely.
+    """
     if more is None:
         if len(given) < 2:
             raise ValueError("X has 1 row, and shrink needs two parts of X, to refit and to certify: give more rows")
         shuffled = np.random.default_rng(0).permutation(len(given))
         first = round(_SHARE_TO_REFIT * len(given))
-        return given.take(np.sort(shuffled[first:])), given.take(np.sort(shuffled[:first]))
+        return given.take(np.sort(shuffled[first:])), given.take(np.sort(shuffled[:first])), None
     others = np.flatnonzero(~np.isin(more.hashes, given.hashes))
     if not others.size:
         raise ValueError(
             "all rows= are in X too, and rows that certify must not also choose trees or refit leaves: give other "
             "rows, such as the training rows, or leave rows out, and X is split"
         )
-    return given, more.take(others)
+    certify, held_out = held_out_of(given) if given.adds_up else (given, None)
+    return certify, more.take(others), held_out
 
 
 class _SmallForest(NamedTuple):
     """Chosen trees, and how the rows that certify compare them with all trees."""
 
     members: Int64s
-    leaf_scores: NDArray[Any] | None  # of all leaves, as a model stores them; None if none is refitted
-    mean: Floats  # scores of the rows that certify
+    leaf_values: NDArray[Any] | None  # of all leaves, as a model stores them; None if none is refitted
+    score: Floats  # raw scores of the rows that certify
     differing: Int64s  # rows of each class that it answers differently
 
 
@@ -225,8 +254,8 @@ class _Shrinking:
 
     Attributes
     ----------
-    forest : Forest
-        The whole forest.
+    forest : Model
+        The whole forest, or boosted model.
     certify, refit : Leaves
         Rows that certify, and rows to choose trees and refit leaves on.
     comparison : Comparison
@@ -241,7 +270,7 @@ class _Shrinking:
         Number of rows that certify in each class.
     """
 
-    forest: Forest
+    forest: Model
     certify: Leaves
     refit: Leaves
     comparison: Comparison
@@ -252,11 +281,19 @@ class _Shrinking:
 
     @classmethod
     def of(
-        cls, forest: Forest, certify: Leaves, refit: Leaves, comparison: Comparison, target: RiskTarget
+        cls,
+        forest: Model,
+        certify: Leaves,
+        refit: Leaves,
+        held_out: Leaves | None,
+        comparison: Comparison,
+        target: RiskTarget,
     ) -> _Shrinking:
         """Choose the order of the trees, and find out whether to refit leaves."""
-        order, labels = order_of_trees(refit), comparison.labels(certify.whole)
-        n_refitted = most_trees_to_refit(refit, order, comparison, 1.0 - target.alpha) if forest.refits else 0
+        order, labels, n_refitted = order_of_trees(refit), comparison.labels(certify.whole), 0
+        if forest.refits:
+            fit, judge = held_out_of(refit) if held_out is None else (refit, held_out)
+            n_refitted = most_trees_to_refit(fit, judge, order, comparison, 1.0 - target.alpha)
         in_class = np.bincount(labels, minlength=max(1, forest.classes.size))
         return cls(forest, certify, refit, comparison, order, n_refitted, labels, in_class)
 
@@ -268,10 +305,11 @@ class _Shrinking:
     def forest_of(self, n_trees: int) -> _SmallForest:
         """The smaller forest of ``n_trees`` trees."""
         members = self.order[:n_trees]
-        leaf_scores = None if n_trees > self.n_refitted else refitted(self.refit, members)
-        mean = self.certify.mean(members, leaf_scores)
-        differs = self.comparison.differ(mean, self.certify.whole)
-        return _SmallForest(members, leaf_scores, mean, np.bincount(self.labels[differs], minlength=len(self.in_class)))
+        leaf_values = None if n_trees > self.n_refitted else refitted(self.refit, members)
+        score = self.certify.raw_scores(members, leaf_values)
+        differs = self.comparison.differ(score, self.certify.whole)
+        in_class = np.bincount(self.labels[differs], minlength=len(self.in_class))
+        return _SmallForest(members, leaf_values, score, in_class)
 
     def counts(self, tried: list[_SmallForest]) -> AgreementCounts:
         """How many rows the forests, from large to small, answer differently."""
@@ -291,7 +329,7 @@ def _tried_down(shrinking: _Shrinking, target: RiskTarget, advice: str) -> Itera
         target.check_rows(in_class, shrinking.classes)
     except ValueError as error:
         raise ValueError(f"{error}{advice}") from None
-    for size in sizes_tried(len(shrinking.order), STEP).tolist():
+    for size in shrinking.refit.sizes:
         small = shrinking.forest_of(size)
         yield small
         differing, rows = counts_to_bound(small.differing, in_class, target.average)
@@ -331,14 +369,10 @@ def _report(
         n_trees=criterion.n_trees,
         n_refitted=shrinking.n_refitted,
     )
-    others, predictor, n_rows = {}, shrinking.comparison.predictor, len(shrinking.certify)
-    by_all = predictor.predictions(shrinking.certify.whole)
-    for metric in () if truth is None else paired_metrics(predictor, n_rows, truth):
-        losses = [PairedLoss.of(metric, predictor.predictions(small.mean), by_all) for small in reversed(tried)]
-        of_metric = Criterion(metric.name, target="chosen")
-        curve = PairedCurve(counts.sizes, losses, forest.n_trees)
-        lost = Estimate(curve, forest.n_trees, n_rows, n_dropped=0, votes_per_row=float(forest.n_trees))
-        others[metric.name] = of_metric, lost
+    predictor, whole = shrinking.comparison.predictor, shrinking.certify.whole
+    metrics = () if truth is None else paired_metrics(predictor, len(whole), truth)
+    by_few = {len(small.members): predictor.predictions(small.score) for small in reversed(tried)}
+    others = paired_losses(metrics, by_few, predictor.predictions(whole), forest.n_trees, criterion.target)
     return report_on(criterion, estimate, forest.n_trees, "rows given", others=others)
 
 
@@ -346,4 +380,4 @@ def _harms(shrinking: _Shrinking, tried: list[_SmallForest], kept: _SmallForest,
     """What the kept forest loses beside labels."""
     shares = shrinking.counts(tried).label_shares(shrinking.classes)
     predictor, whole = shrinking.comparison.predictor, shrinking.certify.whole
-    return harms_of_cut(predictor, kept.mean, whole, shares, "chosen", truth)
+    return harms_of_cut(predictor, kept.score, whole, shares, "chosen", truth)

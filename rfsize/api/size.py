@@ -1,11 +1,8 @@
-"""size and truncate: find how many trees are enough, and cut a forest down to them."""
+"""size and truncate: find how many trees are enough, and cut a model down to them."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from dataclasses import replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
@@ -13,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from rfsize._util import Caution, choice, give, how_many, one_per_row, refuse_option_as_labels, refuse_unused, whole
 from rfsize.api.report import Report, finished, report_of, with_warnings
+from rfsize.api.within_bytes import first_trees_within
 from rfsize.counting.outputs import (
     TreeOutputs,
     collect_outputs,
@@ -20,15 +18,13 @@ from rfsize.counting.outputs import (
     outputs_of_votes,
     task_of,
     warnings_for,
+    why_no_forest,
 )
 from rfsize.counting.task import Task, brought_here
 from rfsize.counting.training_rows import warning_of_training_rows
 from rfsize.counting.votes import Votes
-from rfsize.inference.api import compile as compiled
-from rfsize.models.framework import read_forest, read_model, refuse_regression
+from rfsize.models.framework import read_forest, read_to_cut, refuse_regression
 from rfsize.models.model import Forest, Model, first_trees
-from rfsize.showing.text import loss_phrase
-from rfsize.showing.warnings import cut_warning
 from rfsize.statistics.criterion import Criterion, make_criterion, resolve
 from rfsize.statistics.first_trees import refuse_to_certify
 from rfsize.statistics.metrics import MetricLike, no_truth_error
@@ -50,7 +46,7 @@ def size(
     alpha: float | None = None,
     tolerance: float | None = None,
     average: str | None = None,
-    target: Literal["limit", "model"] = "limit",
+    target: Literal["limit", "model"] | None = None,
     confidence: float | None = None,
     voting: str | None = None,
     method: str | None = None,
@@ -65,20 +61,21 @@ def size(
     - ``target="limit"`` tells whether your forest is large enough. It estimates T* [1]_, the size of the smallest
       forest that predicts like an unlimited forest, on average over forests. (An unlimited forest is what you would get
       if training never stopped.) The rows may be the training rows, out of bag, or other rows.
-    - ``target="model"`` tells how far you can cut your forest. It certifies [3]_ how few first trees of *your*
-      forest predict like all of its trees, on rows like these. The rows must be new to the forest.
+    - ``target="model"`` tells how far you can cut your model. It certifies [3]_ how few first trees of *your* model
+      predict like all of its trees, on rows like these. The rows must be new to the model. Boosted models have no other
+      target, and their iterations count as trees.
 
     Parameters
     ----------
     model
-        A forest, as in `tree_outputs`; or, without ``X``, the result of `tree_outputs`, or counted `Votes`. Weights,
-        seeds, a threshold and a memory limit are arguments of `tree_outputs`. With ``target="model"`` boosted trees
-        too, whose iterations count as trees.
+        A forest, as in `tree_outputs`; boosted trees of LightGBM, XGBoost or scikit-learn; or, without ``X``, the
+        result of `tree_outputs`, or counted `Votes`. Weights, seeds, a threshold and a memory limit are arguments of
+        `tree_outputs`.
     X : array_like, DataFrame, SciPy sparse matrix, Arrow table or Dask collection, shape (n_rows, n_features)
         Rows that the forest was not trained on; or, with ``oob``, all training rows in the order of training.
     y : array_like, shape (n_rows,), optional
-        True labels or numbers of the rows, for a metric. With ``oob`` also needed if the bags depend on ``y``, see
-        `inbag`.
+        True labels or numbers of the rows, for a metric. The report on a boosted model then says what metrics lose in
+        the first trees against all trees. With ``oob`` also needed if the bags depend on ``y``, see `inbag`.
     oob : bool, default False
         ``X`` are the training rows; predict each row only by the trees that were not trained on it.
     groups : array_like of shape (n_rows,), "copies" or "rows", optional
@@ -95,21 +92,23 @@ def size(
           two classes also ``"auc"`` and ``"average_precision"``; for a regressor ``"rmse"``, ``"mae"``, ``"r2"``; or a
           scikit-learn scorer, by its name or from `sklearn.metrics.make_scorer`.
 
-        ``"auto"`` is ``"labels"`` for a classifier and ``"scores"`` for a regressor, by default within 5 % of the
-        standard deviation of ``y``. ``target="model"`` takes labels, probabilities and scores only.
+        ``"auto"`` is ``"labels"`` for a classifier and ``"scores"`` for a regressor. ``target="model"`` takes labels,
+        probabilities and scores only.
     alpha : float, default 0.99
         Share of the rows whose label must stay the same, strictly between 0 and 1. With ``target="model"`` also the
         share of the rows whose probabilities or scores must stay within ``tolerance``.
     tolerance : float, optional
         How far probabilities or scores may move: as root mean square over the rows, and also on 95 % of the rows (with
-        ``target="model"``, on a share ``alpha`` of the rows). For a metric, how much worse it may get. Needed for
-        everything except labels.
+        ``target="model"``, on a share ``alpha`` of the rows). For a metric, how much worse it may get. The default for
+        a regressor is 5 % of the standard deviation of ``y``. With ``target="model"``, the default is that, or 5 % of
+        the standard deviation of what all trees predict for the rows. Anything else but labels needs a tolerance.
     average : {"micro", "macro"}, default "micro"
         Average agreement over rows ("micro") or over classes ("macro"). If a class is rare, a few trees give the same
         labels on nearly all rows, but not on the rows of that class: take "macro". Only for labels, or with
         ``target="model"``, where "macro" bounds each class separately.
-    target : {"limit", "model"}, default "limit"
-        Compare with an unlimited forest, or with all trees of your forest.
+    target : {"limit", "model"}, optional
+        Compare with an unlimited forest, or with all trees of your model. The default is "limit" for a forest, and
+        "model" for boosted trees.
     confidence : float, default 0.95
         How sure the certificate of ``target="model"`` is, at least 0.5. A certificate is wrong if more than a share
         1 − α of rows like these would change. Over random choices of rows, the probability of that is at most 1 −
@@ -138,7 +137,7 @@ def size(
     Raises
     ------
     NotAForestError
-        If the model is not a forest of independent trees.
+        With ``oob`` or ``target="limit"``, if the model is not a forest of independent trees.
     InbagError
         With ``oob``, if rfsize cannot prove which rows each tree was trained on.
     FewVotesError
@@ -200,14 +199,30 @@ def size(
     >>> report = rfsize.size(forest, X[1000:], alpha=0.98, target="model")
     >>> report.n_trees < 200, report.certificate.rows, report.certificate.bound <= 0.02
     (True, 2000, True)
+
+    How far can you cut a boosted model, and what do metrics lose?
+
+    >>> from sklearn.ensemble import GradientBoostingClassifier
+    >>> boosted = GradientBoostingClassifier(n_estimators=200, random_state=0).fit(X[:1000], y[:1000])
+    >>> report = rfsize.size(boosted, X[1000:], y[1000:], alpha=0.98)
+    >>> report.n_trees < 200, sorted(report.others)
+    (True, ['accuracy', 'auc', 'log_loss'])
     """
     refuse_option_as_labels(y)
     options: dict[str, Any] = {"alpha": alpha, "average": average, "voting": voting, "method": method}
-    criterion = make_criterion(metric, tolerance, target=target, confidence=_confidence(target, confidence), **options)
-    report = _report(model, X, y, criterion, oob=oob, groups=groups, max_rows=max_rows)
+    read, which = with_target(model, target, oob=oob)
+    criterion = make_criterion(metric, tolerance, target=which, confidence=_confidence(which, confidence), **options)
+    report = _report(read, X, y, criterion, oob=oob, groups=groups, max_rows=max_rows)
     told = model.warnings if isinstance(model, TreeOutputs) else ()  # by rfsize.tree_outputs
     give(warning for warning in _warnings_about_rows(report) if warning not in told)
     return report
+
+
+def with_target(model: Any, target: str | None, *, oob: bool) -> tuple[Any, str]:
+    """A model as rfsize reads it, and the target, by default "limit" of a forest and "model" of boosted trees."""
+    read = model if isinstance(model, Votes | TreeOutputs) else read_to_cut(model)
+    has_limit = why_no_forest(model) is None if isinstance(model, TreeOutputs) else isinstance(read, Votes | Forest)
+    return read, target or ("limit" if has_limit or oob else "model")
 
 
 def _confidence(target: str, confidence: float | None) -> float | None:
@@ -244,7 +259,7 @@ def _outputs(model: Any, X: Any, y: Any, criterion: Criterion, *, oob: bool, gro
         refuse_unused(reason, max_rows=max_rows)
     if X is None:
         raise ValueError("X is missing: give rows the forest was not trained on, or the training rows with oob=True")
-    forest = _model_to_cut(model) if criterion.target == "model" else read_forest(model)
+    forest: Model = model if criterion.target == "model" else read_forest(model)
     if criterion.metric == "labels":
         refuse_regression(forest)
     criterion = resolve(criterion, forest.classes.size, y)
@@ -302,17 +317,16 @@ def truncate(
     alpha: float | None = None,
     tolerance: float | None = None,
     average: str | None = None,
-    target: Literal["limit", "model"] = "limit",
+    target: Literal["limit", "model"] | None = None,
     confidence: float | None = None,
     voting: str | None = None,
 ) -> _Model:
-    """Cut a forest down to as many first trees as are enough.
+    """Cut a forest or a boosted model down to as many first trees as are enough.
 
     Parameters
     ----------
     model
-        A forest or tree outputs, as in `size`; with ``n_trees``, ``max_bytes`` or ``target="model"`` boosted trees too,
-        whose iterations count as trees. The model is not changed.
+        A forest, boosted trees or tree outputs, as in `size`. The model is not changed.
     X, y
         As in `size`; not needed with ``n_trees`` or ``max_bytes``.
     n_trees : int or Report, optional
@@ -329,8 +343,8 @@ def truncate(
     Returns
     -------
     model of the same type as ``model``
-        A forest that predicts the mean of its trees. It keeps all trees of ``model`` if these are fewer than T*, or
-        if the rows certify no smaller forest.
+        The first trees. It keeps all trees of ``model`` if these are fewer than T*, or if the rows certify no smaller
+        model.
 
     Raises
     ------
@@ -384,6 +398,14 @@ def truncate(
     >>> small = rfsize.truncate(forest, X[1000:], alpha=0.98, target="model")
     >>> bool((small.predict(X[1000:]) == forest.predict(X[1000:])).mean() > 0.98)
     True
+
+    Of boosted trees that is the default:
+
+    >>> from sklearn.ensemble import GradientBoostingClassifier
+    >>> boosted = GradientBoostingClassifier(n_estimators=200, random_state=0).fit(X[:1000], y[:1000])
+    >>> small = rfsize.truncate(boosted, X[1000:], alpha=0.95)
+    >>> bool((small.predict(X[1000:]) == boosted.predict(X[1000:])).mean() > 0.95)
+    True
     """
     given: Any = model
     if isinstance(given, Votes):
@@ -396,23 +418,24 @@ def truncate(
     if max_bytes is not None:
         whole("max_bytes", max_bytes, at_least=1)
     of_labels: dict[str, Any] = {"alpha": alpha, "average": average, "voting": voting}
+    given, default = with_target(model, None, oob=oob)
+    forest: Model = task_of(given).forest if isinstance(given, TreeOutputs) else given
     if n_trees is None and (max_bytes is None or X is not None or isinstance(given, TreeOutputs)):
-        of_labels["confidence"] = _confidence(target, confidence)
-        criterion = make_criterion(metric, tolerance, target=target, **of_labels)
-        given = given if isinstance(given, TreeOutputs) else _model_to_cut(model)
-        forest: Model = task_of(given).forest if isinstance(given, TreeOutputs) else given
+        of_labels["confidence"] = _confidence(target or default, confidence)
+        criterion = make_criterion(metric, tolerance, target=target or default, **of_labels)
         report = _report(given, X, y, criterion, oob=oob, groups=groups)
-        return cast(_Model, _cut_to(report, forest) if max_bytes is None else _within(max_bytes, forest, report))
-    forest = task_of(given).forest if isinstance(given, TreeOutputs) else _model_to_cut(model)
+        if max_bytes is None:
+            return cast(_Model, _cut_to(report, forest))
+        return cast(_Model, first_trees_within(max_bytes, forest, report, _warnings_about_rows(report)))
     reason = "n_trees sets the size, and the forest is not sized. Leave it out"
     if max_bytes is not None:
         reason = "max_bytes sets the size, and without X the forest is not sized. Give X, or leave it out"
     of_rows = {"X": X, "y": y, "oob": oob or None, "groups": groups, "tolerance": tolerance, **of_labels}
     of_rows["metric"] = None if isinstance(metric, str) and metric == "auto" else metric
-    of_rows |= {"target": None if target == "limit" else target, "confidence": confidence}
+    of_rows |= {"target": target, "confidence": confidence}
     refuse_unused(reason, **of_rows)
     if max_bytes is not None:
-        return cast(_Model, _within(max_bytes, forest))
+        return cast(_Model, first_trees_within(max_bytes, forest))
     if isinstance(n_trees, Report):
         _check_report(n_trees, forest)
         return cast(_Model, _cut_to(n_trees, forest))
@@ -420,17 +443,11 @@ def truncate(
     return cast(_Model, first_trees(forest, whole("n_trees", n_trees, at_least=1, at_most=forest.n_trees)))
 
 
-def _model_to_cut(model: Any) -> Model:
-    """Boosted trees, or a forest; `NotAForestError` if its trees were chosen, whose first trees say nothing."""
-    read = read_model(model)
-    return read_forest(model) if isinstance(read, Forest) else read
-
-
 def _check_report(report: Report, forest: Model) -> None:
     """Raise ``ValueError`` if a report is not about the first trees of this forest."""
-    if report.criterion.target == "chosen":
+    if report.criterion.is_shrunk:
         raise ValueError(
-            "n_trees is the report of rfsize.shrink, whose chosen trees are not the first trees of "
+            "n_trees is the report of rfsize.shrink, whose chosen or refitted trees are not the first trees of "
             "this model: take the smaller model that rfsize.shrink returned beside the report"
         )
     if report.available != forest.n_trees:
@@ -450,49 +467,3 @@ def _cut_to(report: Report, forest: Model) -> Any:
     """The forest cut to the number of trees that its report keeps; gives the warnings of the report."""
     give(report.warnings)
     return first_trees(forest, report.n_kept)
-
-
-# Within bytes
-
-
-def _within(max_bytes: int, forest: Model, report: Report | None = None) -> Any:
-    """The first trees that fit; warns if they are fewer than enough, or without a report less than half of all."""
-    n_trees, kept, lost = forest.n_trees, _most_trees_within(max_bytes, forest), ""
-    warnings = [] if report is None else list(_warnings_about_rows(report))
-    if report is None:
-        if 2 * kept < n_trees:
-            lost = f"less than half of the {n_trees:,}, and what that loses is not known"
-    elif kept < report.n_kept or not report.enough:
-        rest = f"fewer than the {report.n_kept:,} that are enough"
-        if not report.enough:
-            rest = f"of a forest whose {how_many(report.available, 'tree')} are not known to be enough"
-        lost = f"{rest}: {loss_phrase(report.criterion, report.estimate, kept)}"
-    if lost:
-        warnings.append(cut_warning(max_bytes, kept, lost, _compiled_bytes(forest)))
-    give(warnings)
-    return first_trees(forest, kept)
-
-
-def _most_trees_within(max_bytes: int, forest: Model) -> int:
-    """The largest number of first trees whose file has at most ``max_bytes``; ``ValueError`` if one tree takes more."""
-
-    def n_bytes(n_trees: int) -> int:
-        return read_model(forest.first(n_trees)).n_bytes
-
-    if n_bytes(forest.n_trees) <= max_bytes:
-        return forest.n_trees
-    kept = bisect_right(range(1, forest.n_trees), max_bytes, key=n_bytes)
-    if kept == 0:
-        raise ValueError(f"a file of one tree has {n_bytes(1):,} bytes, more than max_bytes={max_bytes:,}: allow more")
-    return kept
-
-
-def _compiled_bytes(forest: Model) -> int | None:
-    """Bytes of the compiled forest's file; None if there are members that are no trees."""
-    try:
-        with TemporaryDirectory() as folder:
-            path = Path(folder) / "forest"
-            compiled(first_trees(forest, forest.n_trees)).save(path)
-            return path.stat().st_size
-    except ValueError:
-        return None

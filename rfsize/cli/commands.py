@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from rfsize._util import class_indices, how_many, printable
 from rfsize.api.report import Report
 from rfsize.api.shrink import shrink
-from rfsize.api.size import size, truncate
+from rfsize.api.size import size, truncate, with_target
 from rfsize.cli.files import (
     STDIO,
     LoadedModel,
@@ -37,7 +37,7 @@ from rfsize.inference.compiled import CompiledForest
 from rfsize.inference.mean import CompiledMean
 from rfsize.inference.rows import columns_of
 from rfsize.models.columns import Columns
-from rfsize.models.framework import framework_named
+from rfsize.models.framework import framework_named, read_to_cut
 from rfsize.statistics.criterion import PREDICTIONS, make_criterion
 from rfsize.stopping.table import StopTable
 from rfsize.training.grow import grow
@@ -182,12 +182,14 @@ def _rows(options: argparse.Namespace, columns: Columns | None = None) -> tuple[
 def _sized(options: argparse.Namespace, loaded: LoadedModel) -> Report:
     """The report on a model; what does not fit is refused before any tree votes."""
     goal = _given(options, *_SIZE)
-    make_criterion(goal.get("metric", "auto"), goal.get("tolerance"), alpha=goal.get("alpha"))
+    model = read_to_cut(loaded.with_class_names(), **_given(options, "missing"))
+    target = with_target(model, options.target, oob=options.oob)[1]
+    make_criterion(goal.get("metric", "auto"), goal.get("tolerance"), alpha=goal.get("alpha"), target=target)
     if options.labels is None and _compares_with_labels(options):
         raise ValueError(f"--metric {options.metric} compares predictions with labels: name their column by --labels")
     X, y, groups = _rows(options, loaded.columns)
-    of_rows = _given(options, "oob", "threshold", "seed", "subsample", "missing")
-    return size(tree_outputs(loaded.with_class_names(), X, y, groups=groups, **of_rows), **goal)
+    of_rows = _given(options, "oob", "threshold", "seed", "subsample")
+    return size(tree_outputs(model, X, y, groups=groups, **of_rows), **goal)
 
 
 def _model_to_cut(options: argparse.Namespace) -> LoadedModel:

@@ -208,7 +208,7 @@ class Task:
         ValueError
             If ``X`` or an option does not fit.
         """
-        forest = model if isinstance(model, Model) else read_forest(model, missing=missing)
+        forest = model if isinstance(model, Model) and not oob else read_forest(model, missing=missing)
         threshold = forest.checked_threshold(threshold)
         elsewhere = rows_elsewhere(X)
         X, layout = (forest.open(X), None) if elsewhere is None else elsewhere.opened(forest, oob=oob, missing=missing)

@@ -199,20 +199,24 @@ class TreeEnsemble:
         base = np.array(self.conventions.base or 0.0, dtype=self.nodes.value.dtype)
         return np.asarray(base + sums / self.conventions.divisor_of(n_trees))
 
-    def partial_scores(self, leaf: Int64s) -> NDArray[np.floating[Any]]:
-        """Raw scores of the first 1, …, T iterations, shape (n_rows, n_trees, n_scores), of trees that are added up.
+    def partial_scores(
+        self, leaf: NDArray[Any], value: NDArray[np.floating[Any]] | None = None
+    ) -> NDArray[np.floating[Any]]:
+        """Raw scores of the first 1, …, n iterations, shape (n_rows, n, n_scores), of trees that are added up.
 
-        They are added in the order and the precision of the framework. ``leaf`` is as `Model.apply` returns it.
+        They are added in the order and the precision of the framework. ``leaf`` is as `Model.apply` returns it, of the
+        first n iterations. ``value`` replaces `TreeNodes.value`.
         """
-        value = self.nodes.value if self.tree_scores.ndim > 1 else self.nodes.value[:, -1:]
-        added = value[leaf].reshape(len(leaf), self.n_trees * self.parallel_trees, self.n_scores)
+        value = self.nodes.value if value is None else value
+        value = value if self.tree_scores.ndim > 1 else value[:, -1:]
+        added = value[leaf].reshape(len(leaf), leaf.shape[1] * self.parallel_trees, self.n_scores)
         added[:, 0] += np.array(self.conventions.base or 0.0, dtype=value.dtype)
         sums = np.cumsum(added, axis=1)[:, self.parallel_trees - 1 :: self.parallel_trees]
         if self.conventions.divisor == 1.0:
             return sums
         # What AdaBoost's trees add at most, over all classes: a tree may give one of two to all rows.
         weights = np.maximum.reduceat(self.nodes.value.max(axis=1), self.tree_start[:, 0])
-        return sums / np.cumsum(weights)[:, None]
+        return sums / np.cumsum(weights)[: leaf.shape[1], None]
 
 
 def repeats_one_tree(trees: TreeEnsemble) -> bool:
@@ -228,15 +232,16 @@ def repeats_one_tree(trees: TreeEnsemble) -> bool:
 def values_of_scores(trees: TreeEnsemble, scores: Floats, n_trees: int) -> NDArray[np.floating[Any]]:
     """What leaves with other scores of single trees add to the sum, in a model of ``n_trees`` such trees.
 
-    ``scores`` are of the shape of `TreeEnsemble.tree_scores`.
+    ``scores`` are of the shape of `TreeEnsemble.tree_scores`, and the result is of that of `TreeNodes.value`.
     """
-    return ((scores - _tree_base(trees)) / _factor(trees, n_trees)).astype(trees.nodes.value.dtype)
+    value = trees.nodes.value
+    return ((scores - _tree_base(trees)) / _factor(trees, n_trees)).astype(value.dtype).reshape(value.shape)
 
 
-def rounded_as_stored(trees: TreeEnsemble, scores: Floats, n_trees: int) -> NDArray[np.floating[Any]]:
-    """The scores of single trees that a model of ``n_trees`` such trees can store; arguments as `values_of_scores`."""
-    values = values_of_scores(trees, scores, n_trees)
-    return np.asarray(_tree_base(trees) + values * values.dtype.type(_factor(trees, n_trees)))
+def scores_of_values(trees: TreeEnsemble, values: NDArray[np.floating[Any]], n_trees: int) -> NDArray[np.floating[Any]]:
+    """Scores of single trees whose leaves add these values, see `values_of_scores`."""
+    scores = values.reshape(trees.tree_scores.shape) * values.dtype.type(_factor(trees, n_trees))
+    return np.asarray(_tree_base(trees) + scores)
 
 
 def _factor(trees: TreeEnsemble, n_trees: int) -> float:

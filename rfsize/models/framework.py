@@ -266,9 +266,17 @@ def read_forest(model: Any, *, missing: float | None = None) -> Forest:
     NotAForestError
         If the model is no forest, all its trees are identical, or `rfsize.shrink` chose them.
     """
-    forest = read_model(model, missing=missing)
+    forest = read_to_cut(model, missing=missing)
     if not isinstance(forest, Forest):
         raise NotAForestError(forest.why_no_forest)
+    return forest
+
+
+def read_to_cut(model: Any, *, missing: float | None = None) -> Model:
+    """Read boosted trees as `read_model` does, or a forest as `read_forest` does."""
+    forest = read_model(model, missing=missing)
+    if not isinstance(forest, Forest):
+        return forest
     if forest.ensemble is not None and repeats_one_tree(forest.ensemble):
         raise NotAForestError(
             f"all {forest.n_trees} trees of the forest are identical, because training sampled neither rows nor "

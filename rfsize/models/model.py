@@ -143,7 +143,7 @@ class Model(ABC):
     def select(self, trees: Int64s, leaf_values: NDArray[Any] | None = None) -> Any:
         """A new model of the framework with these iterations, in this order, marked as pruned.
 
-        ``leaf_values``, in the shape of `TreeEnsemble.tree_scores`, replaces the scores of single trees.
+        ``leaf_values``, in the shape of `TreeNodes.value`, replaces what the leaves of all iterations add.
         """
         raise NotAForestError(f"rfsize cannot choose trees of {self.framework}: cut the model with rfsize.truncate")
 
@@ -350,6 +350,15 @@ class Forest(Model):
     def training_data(self, X: Any, label: Int64s, sample_weight: Any) -> Any:
         """An estimator's training rows, with class indices as labels, in the form that the framework trains on."""
         raise NotAForestError(f"rfsize cannot train more trees of {self.framework}: train a forest of another size")
+
+
+def boosted(what: str, forest: str) -> str:
+    """Why a boosted model has no T*, and what works: ``forest`` says how to train a forest."""
+    return (
+        f"{what}, where each tree corrects the ones before it, so it has no T* and no bags: cut it with "
+        "rfsize.truncate(model, X_new) or rfsize.shrink(model, X_new), predict faster with rfsize.compile(model), stop "
+        f"early with rfsize.StopTable.calibrate(model, X_new), or {forest}"
+    )
 
 
 def first_trees(model: Model, n_trees: int) -> Any:

@@ -92,7 +92,7 @@ def report_page(report: Report) -> Page:
             Section(f"What {how_many(kept, 'tree')} lose", (_compared(report),), tables=_losses(report)),
             Section(
                 "Sizes for other levels",
-                () if report.criterion.target == "chosen" else (unlimited,),
+                (unlimited,) if _knows_limit(report) else (),
                 _pictures(report),
                 _levels(report),
             ),
@@ -112,7 +112,7 @@ def _call(report: Report, options: Mapping[str, Any]) -> str:
     """The line of code that gives other options; empty if there are none."""
     if not options:
         return ""
-    if report.criterion.target == "chosen":
+    if report.criterion.is_shrunk:
         return f"small, report = rfsize.shrink(model, X, {as_arguments(options)})"
     rows = {"oob": "model, X, y, oob=True", "rows given": "model, X, y"}.get(report.source, "outputs")
     return f"report = rfsize.size({rows}, {as_arguments(options)})"
@@ -129,7 +129,7 @@ def _numbers(report: Report) -> tuple[KeyNumber, ...]:
     words = words_of(criterion)
     what, sure = words.title, "95 %" if is_bound else f"95 %: {from_to(report.interval)}"
     if certificate is not None:
-        what = f"fewest {'first' if criterion.target == 'model' else 'chosen'} trees that are certified"
+        what = f"fewest {'chosen' if criterion.target == 'chosen' else 'first'} trees that are certified"
         sure = f"certified, {in_percent(certificate.confidence)} sure"
     loss = _loss(criterion, report.estimate.curve.at(kept))
     return (
@@ -147,11 +147,16 @@ def _loss(criterion: Criterion, loss: float) -> str:
     return in_percent(loss) if criterion.is_share else f"{loss:.2g}"
 
 
+def _knows_limit(report: Report) -> bool:
+    """Whether the report compares with an unlimited forest too."""
+    return report.certificate is None or report.estimate.details.limit is not None
+
+
 def _compared(report: Report) -> str:
     """What the table of losses compares, in a sentence."""
     if report.certificate is None:
         return "Each line: what forests of that size are expected to lose against an unlimited forest."
-    if report.criterion.target == "chosen":
+    if not _knows_limit(report):
         return "Each line: what a smaller forest loses against all of your trees, on the same rows."
     others = others_compared_with(report)
     return f"First the rows with another answer than by all of your trees; then losses against {others}."
@@ -162,7 +167,7 @@ def _losses(report: Report) -> tuple[Table, ...]:
     kept, available = report.n_kept, report.available
     sizes = {max(1, kept // 4), kept, available} | ({4 * available} if report.certificate is None else set())
     curve = report.estimate.curve
-    if report.criterion.target == "chosen" and isinstance(curve, CertifiedCurve):
+    if report.criterion.is_shrunk and isinstance(curve, CertifiedCurve):
         tried = curve.counts.sizes.tolist()
         sizes = {*tried[:: 1 + len(tried) // _SIZES], kept, available}
     losses = [(report.criterion, report.estimate), *report.others.values()]
@@ -225,8 +230,7 @@ def _code(report: Report) -> str:
         return ""
     # A grown forest was already cut when its training ended.
     if report.enough and report.n_kept < report.available and not criterion.is_training:
-        is_shrunk = criterion.target == "chosen"
-        made_by = "rfsize.shrink(model, X)[0]" if is_shrunk else "rfsize.truncate(model, n_trees=report)"
+        made_by = "rfsize.shrink(model, X)[0]" if criterion.is_shrunk else "rfsize.truncate(model, n_trees=report)"
         return (
             f"small = {made_by}  # {how_many(report.n_kept, 'tree')}, a model of the same type\n"
             "fast = rfsize.compile(small)  # predicts what small.predict does, many times faster"

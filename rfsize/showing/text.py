@@ -129,7 +129,7 @@ def words_of(criterion: Criterion) -> Words:
     if criterion.kind == "certificate":
         classes = " (worst class)" if macro else ""
         return Words(
-            f"{'first' if criterion.target == 'model' else 'chosen'} trees that answer {level} of rows as all do",
+            f"{'chosen' if criterion.target == 'chosen' else 'first'} trees that answer {level} of rows as all do",
             f"give {_kept_by(criterion)} on {level} of {'the rows of every class' if macro else 'rows'}",
             f"rows answered otherwise than by all trees{classes}",
             f"rows answered as by all trees{classes}",
@@ -284,11 +284,12 @@ def _enough(report: Report, trees: str) -> str:
     if certificate is None:
         trees = f"{kept:,} of {trees}" if kept < report.available else trees
         return f"{trees} {are} {how_likely(report)}enough {_how_sure(report)}"
-    if criterion.target == "model":
-        trees = f"the first of {trees}" if kept == 1 else f"the first {kept:,} of {trees}"
-    else:
-        is_refitted = kept <= report.estimate.details.n_refitted
+    is_refitted = criterion.is_shrunk and kept <= report.estimate.details.n_refitted
+    if criterion.target == "chosen":
         trees = f"{kept:,} of {trees}, chosen {'and' if is_refitted else 'but not'} refitted,"
+    else:
+        trees = f"the first of {trees}" if kept == 1 else f"the first {kept:,} of {trees}"
+        trees = f"{trees}, refitted," if is_refitted else trees
     enough = "enough" if criterion.n_trees is None else "kept"
     return f"{trees} {are} {enough} (certified, {in_percent(certificate.confidence)} sure)"
 
@@ -351,7 +352,8 @@ def what_now(report: Report) -> str:
 
 def others_compared_with(report: Report) -> str:
     """The forest that the other losses of a report compare with."""
-    return "all of your trees" if report.criterion.target == "chosen" else "an unlimited forest"
+    is_paired = any(isinstance(estimate.curve, PairedCurve) for _, estimate in report.others.values())
+    return "all of your trees" if is_paired else "an unlimited forest"
 
 
 def remarks(report: Report) -> list[str]:

@@ -223,7 +223,7 @@ def harms_of_cut(
     keep_probabilities = {"metric": "probabilities", "tolerance": tolerance, **of_target}
     metrics = () if y is None else paired_metrics(predictor, len(whole), y, weight)
     with np.errstate(invalid="ignore"):
-        losses = [(metric, PairedLoss.of(metric, by_few, by_all)) for metric in metrics]
+        losses = [(metric, PairedLoss.of(metric, by_few, by_all)) for metric in metrics if metric.name in _TOLERANCE]
     losses = [(metric, loss) for metric, loss in losses if np.isfinite(loss.lost)]
     for metric, loss in losses:
         advice = keep_probabilities

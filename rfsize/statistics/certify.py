@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize._util import Floats, Int64s, how_many, in_percent, printable
-from rfsize.statistics.curve import TAIL
+from rfsize.statistics.curve import TAIL, place_of
 
 COUNTS = ("rows", "disagreements", "trees")
 
@@ -315,13 +315,7 @@ class AgreementCounts:
         """
         if n_trees >= self.n_trees:
             return np.zeros_like(self.rows)
-        place = int(np.searchsorted(self.sizes, n_trees))
-        if place == len(self.sizes) or self.sizes[place] != n_trees:
-            raise ValueError(
-                f"the report knows forests of {', '.join(map(str, self.sizes.tolist()))} trees, found {n_trees}: "
-                f"rfsize.shrink(..., n_trees={n_trees}) makes this one"
-            )
-        return np.asarray(self.differing[:, place])
+        return np.asarray(self.differing[:, place_of(self.sizes, n_trees)])
 
     def label_shares(self, classes: Sequence[Any]) -> dict[Any, float]:
         """Share of the rows to which all trees give each class."""

@@ -7,7 +7,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from rfsize._util import choice, positive, refuse_unused, share
 from rfsize.counting.outputs import VOTINGS
@@ -23,7 +23,7 @@ NAMES = ("auto", "labels", *PREDICTIONS, *METRICS)
 
 ALPHA, CONFIDENCE = 0.99, 0.95
 
-# The default tolerance of numbers, as a share of the standard deviation of y.
+# The default tolerance, as a share of the standard deviation of y, or of the predictions.
 _OF_NUMBERS = 0.05
 
 
@@ -41,8 +41,9 @@ class Criterion:
         The largest loss that is allowed of probabilities, scores or a metric; with a certificate, the largest change.
     average, voting, method : str
         As in `rfsize.size`.
-    target : {"limit", "model", "chosen"}
-        Compare with an unlimited forest, or certify against all trees: the first trees, or trees that are chosen.
+    target : {"limit", "model", "chosen", "refitted"}
+        Compare with an unlimited forest, or certify against all trees: the first trees, or what `rfsize.shrink` makes,
+        which chooses trees of a forest, and refits the first ones of a boosted model.
     confidence : float or None
         How sure a certificate is. During training, how sure the forest must be large enough before training ends; None
         asks for T* itself.
@@ -93,6 +94,11 @@ class Criterion:
         return self.metric in ("labels", "accuracy")
 
     @property
+    def is_shrunk(self) -> bool:
+        """Whether it is about the smaller models that `rfsize.shrink` makes."""
+        return self.target in ("chosen", "refitted")
+
+    @property
     def is_training(self) -> bool:
         """Whether it ends a training."""
         return self.target == "limit" and self.confidence is not None
@@ -107,10 +113,11 @@ class Criterion:
         """The arguments of `rfsize.size` and `rfsize.grow` that ask for it, without those that are the default."""
         options: dict[str, Any] = {"alpha": self.alpha} if self.takes_alpha else {"metric": self.metric}
         if self.kind == "certificate":
-            options = {"metric": self.metric, "target": self.target, "confidence": self.confidence, **options}
+            target = None if self.is_shrunk else self.target
+            options = {"metric": self.metric, "target": target, "confidence": self.confidence, **options}
         options |= {"tolerance": self.tolerance, "n_trees": self.n_trees, "top": self.top}
         options |= {name: getattr(self, name) for name in ("voting", "average") if getattr(self, name) != _USUAL[name]}
-        return {name: value for name, value in options.items() if value is not None and value != "chosen"}
+        return {name: value for name, value in options.items() if value is not None}
 
     def loss_level(self, level: float) -> float:
         """The largest loss at another level, an alpha or a tolerance; ``ValueError`` if it is none."""
@@ -153,7 +160,8 @@ def make_criterion(
         of_labels = {**given} if threshold is None or goes_by_labels(metric) else {**given, "threshold": threshold}
         reason = f"with metric={metric!r} tolerance says how far off it may be. Leave out {' and '.join(of_labels)}"
         refuse_unused(reason, **of_labels)
-    check_tolerance(metric, tolerance)
+    if target == "limit" or tolerance is not None:
+        check_tolerance(metric, tolerance)
     share("alpha", given.get("alpha", ALPHA))
     choice("average", given.get("average", "micro"), AVERAGES)
     choice("voting", given.get("voting", "auto"), VOTINGS)
@@ -182,19 +190,22 @@ def resolve(
     ValueError
         If the criterion does not fit the forest otherwise.
     """
-    if criterion.metric == "auto" and n_classes:
+    is_auto, is_limit = criterion.metric == "auto", criterion.target == "limit"
+    if is_auto and n_classes:
         check_tolerance("labels", criterion.tolerance)
         criterion = replace(criterion, metric="labels")
-    elif criterion.metric == "auto":
-        tolerance = tolerance_of_numbers(y) if criterion.tolerance is None else criterion.tolerance
-        criterion = replace(criterion, metric="scores", tolerance=tolerance)
+    elif is_auto:
+        criterion = replace(criterion, metric="scores")
+    is_default = criterion.tolerance is None and (is_auto or not is_limit)  # a certificate may take the predictions
+    if criterion.metric == "scores" and not n_classes and is_default and (is_limit or y is not None):
+        criterion = replace(criterion, tolerance=tolerance_of_numbers(y))
     if criterion.metric == "labels" and not n_classes:
         raise NotAForestError(
             "the trees of a regression forest cast no votes, so that it has no labels to size: take "
             "metric='scores', with a tolerance in the unit of y"
         )
     check_classes(n_classes, criterion.name, criterion.average)
-    if criterion.target != "limit" and not criterion.of_labels:
+    if not is_limit and not criterion.of_labels:
         refuse_voting(criterion.voting)
     if criterion.metric == "scores" and n_classes > 2 and in_training:
         raise ValueError(
@@ -234,6 +245,15 @@ def tolerance_of_numbers(y: ArrayLike | None) -> float:
         raise ValueError("the forest is a regression, and y holds something other than numbers: give numbers") from None
     # If y is constant, any tolerance is reached.
     return _OF_NUMBERS * float(numbers.std() if numbers.size else 0.0) or 1.0
+
+
+def tolerance_of_predictions(numbers: NDArray[Any]) -> float:
+    """The default tolerance of a certificate, from what all trees predict, shape (n_rows, n_outputs), to two digits."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = float(numbers.std(axis=0).max())
+    if not np.isfinite(spread):
+        raise ValueError("the predictions are too large to have a standard deviation: give a tolerance")
+    return float(f"{_OF_NUMBERS * spread:.2g}") or 1.0
 
 
 def _check_metric(metric: MetricLike) -> None:
@@ -299,6 +319,6 @@ def _check_certificate(metric: MetricLike, method: str | None) -> None:
         name = metric if isinstance(metric, str) else name_of(metric)
         raise ValueError(
             f"a certificate bounds a share of rows, and {name} is no share of rows: certify metric='labels', "
-            "'probabilities' or 'scores', or let rfsize.truncate estimate the loss against an unlimited forest, as it "
-            "does by default"
+            "'probabilities' or 'scores', and give y, so that the report says what metrics lose. Only a forest can be "
+            f"sized by them: rfsize.size(model, X, y, metric={name!r}, tolerance=0.001, target='limit')"
         )

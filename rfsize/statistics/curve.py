@@ -119,6 +119,17 @@ class LossCurve:
         return max(1, step * math.ceil((size - 1.0) / step - ROUNDING) + 1)
 
 
+def place_of(sizes: Int64s, n_trees: int) -> int:
+    """Where a size stands among the sizes that were tried, ascending; ``ValueError`` if it was not."""
+    place = int(np.searchsorted(sizes, n_trees))
+    if place == len(sizes) or sizes[place] != n_trees:
+        raise ValueError(
+            f"the report knows this loss of {', '.join(map(str, sizes.tolist()))} trees, found {n_trees}: give one of "
+            f"these, or make the report of this size, in rfsize.shrink by n_trees={n_trees}"
+        )
+    return place
+
+
 @dataclass(frozen=True, eq=False)
 class Estimate:
     """What an estimator says about forests of any size.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -12,17 +12,19 @@ from numpy.typing import NDArray
 
 from rfsize import _core
 from rfsize._util import Bools, Caution, Floats, Int64s, how_many
-from rfsize.counting.outputs import TreeOutputs, voting_of
+from rfsize.counting.outputs import TreeOutputs, predictor_of, task_of, voting_of
 from rfsize.counting.task import Task
 from rfsize.counting.training_rows import TreesOnRows, training_rows_error
 from rfsize.exceptions import FewVotesError, NotConvergedWarning, TrainingRowsWarning
 from rfsize.models.link import Link, Predictor
 from rfsize.models.model import Forest
 from rfsize.statistics.certify import AgreementCounts, Certificate, CertifiedCurve, RiskTarget
-from rfsize.statistics.criterion import Criterion
+from rfsize.statistics.criterion import Criterion, tolerance_of_predictions
 from rfsize.statistics.curve import Estimate
 from rfsize.statistics.labels import estimate_labels
+from rfsize.statistics.metrics import Metric
 from rfsize.statistics.predictions import estimate_predictions
+from rfsize.statistics.row_errors import paired_losses, paired_metrics
 
 _MORE_ROWS = 4
 """The note on more rows is about this many times the rows."""
@@ -86,6 +88,14 @@ def certify(outputs: TreeOutputs, criterion: Criterion) -> Estimate:
         predict_voting=forest.voting_at(trees.rows.threshold),
         limit=_limit(outputs, criterion, voting) if isinstance(forest, Forest) else None,
     )
+
+
+def with_tolerance(criterion: Criterion, predictor: Predictor, whole: Floats) -> Criterion:
+    """The criterion of a certificate, with the default tolerance if it has none, from the raw scores of all trees."""
+    if criterion.metric == "labels" or criterion.tolerance is not None:
+        return criterion
+    numbers = Comparison(predictor, criterion.name, 0.0).numbers(whole)
+    return replace(criterion, tolerance=tolerance_of_predictions(numbers))
 
 
 def risk_target(criterion: Criterion, digest: str | None) -> RiskTarget:
@@ -228,10 +238,10 @@ class Comparison:
         """
         if self.metric == "labels":
             return self.labels(mean) != self.labels(whole)
-        apart = np.abs(self._numbers(mean) - self._numbers(whole)).max(axis=-1)
+        apart = np.abs(self.numbers(mean) - self.numbers(whole)).max(axis=-1)
         return np.asarray(apart > self.tolerance)
 
-    def _numbers(self, mean: Floats) -> Floats:
+    def numbers(self, mean: Floats) -> Floats:
         """The numbers to compare: probabilities, or scores. The scores of a regressor are its predictions."""
         if self.metric == "probabilities":
             return self.predictor.predictions(mean)
@@ -340,3 +350,29 @@ def _by_predictions(scores: NDArray[Any], _: Int64s, *, comparison: Comparison) 
     """Count rows with another label, or with an output that is farther off than the tolerance."""
     differs = comparison.differ(scores, scores[:, -1:])
     return _counted(differs, comparison.labels(scores[:, -1]), max(1, len(comparison.predictor.classes)))
+
+
+# What metrics lose
+
+
+def losses_of_first_trees(
+    outputs: TreeOutputs, sizes: list[int], metric: Metric | None = None
+) -> dict[str, tuple[Criterion, Estimate]]:
+    """What a metric, by default each usual one, loses in the first trees against all trees, on the same rows."""
+    assert outputs.scores is not None
+    predictor, truth = predictor_of(outputs), (outputs.y, outputs.sample_weight)
+    by_few, by_all = map(predictor.predictions, (scores_of_first_trees(outputs, sizes), outputs.scores.mean))
+    metrics = paired_metrics(predictor, outputs.n_rows, *truth) if metric is None else [metric]
+    return paired_losses(metrics, dict(zip(sizes, by_few, strict=True)), by_all, outputs.n_trees, "model")
+
+
+def scores_of_first_trees(outputs: TreeOutputs, sizes: list[int]) -> Floats:
+    """Raw scores of the first trees on the scored rows, shape (n_sizes, n_rows, n_scores)."""
+    take = partial(_of_sizes, sizes=np.array(sizes))
+    scores = np.concatenate(TreesOnRows(task_of(outputs)).added_up("partial scores", take, list), axis=1)
+    assert outputs.scores is not None
+    return scores[:, outputs.scores.number]
+
+
+def _of_sizes(scores: Floats, _: Int64s, *, sizes: Int64s) -> list[Floats]:
+    return [np.moveaxis(scores[:, sizes - 1], 1, 0).astype(np.float64)]

@@ -7,7 +7,7 @@ count as one draw. For a callable, of which the terms are not known, groups of r
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -19,7 +19,8 @@ from scipy.stats import t as student
 from rfsize._util import Bools, Floats, Int64s
 from rfsize.exceptions import FewVotesError, RfsizeError
 from rfsize.models.link import Predictor
-from rfsize.statistics.curve import SEED, TAIL
+from rfsize.statistics.criterion import Criterion
+from rfsize.statistics.curve import SEED, TAIL, Estimate, place_of
 from rfsize.statistics.metrics import Metric, influence_of, metric_on_rows, value_or_nan
 
 # Groups of rows that leave in turn, for a metric without influence: of one forest, and of each of many forests.
@@ -140,20 +141,33 @@ class PairedLoss(NamedTuple):
 
     @classmethod
     def of(cls, metric: Metric, predicted: Floats, by_all: Floats) -> PairedLoss:
-        """From the predictions of both forests, for a metric whose first-order terms by row are known."""
-        rows = np.arange(len(metric.truth))
-        of_few, of_all = (influence_of(metric, rows, predictions) for predictions in (predicted, by_all))
-        assert of_few is not None
-        assert of_all is not None
-        lost = metric.worse * (value_or_nan(metric, rows, predicted) - value_or_nan(metric, rows, by_all))
-        return cls(lost, float(np.sqrt(np.square(of_few - of_all).sum())))
+        """From the predictions of both forests."""
+        rows, both = np.arange(len(metric.truth)), (predicted, by_all)
+        of_few, of_all = (value_or_nan(metric, rows, predictions) for predictions in both)
+        return cls(metric.worse * (of_few - of_all), metric_error((metric, metric), both, rows, rows)[0])
 
 
 def paired_metrics(predictor: Predictor, n_rows: int, y: Any, weight: Any = None) -> Iterator[Metric]:
     """The metrics that smaller forests are compared by, without those that these rows do not define."""
-    for name in {0: ("rmse",), 2: ("auc", "log_loss")}.get(len(predictor.classes), ("log_loss",)):
+    of_classes = ("accuracy", "auc", "log_loss") if len(predictor.classes) == 2 else ("accuracy", "log_loss")
+    for name in () if n_rows < 2 else of_classes if len(predictor.classes) else ("rmse",):
         with suppress(RfsizeError):
             yield metric_on_rows(name, predictor, n_rows, y, weight)
+
+
+def paired_losses(
+    metrics: Iterable[Metric], by_few: dict[int, Floats], by_all: Floats, n_trees: int, target: str
+) -> dict[str, tuple[Criterion, Estimate]]:
+    """How much worse metrics are in smaller forests, from their predictions by size, as other losses of a report."""
+    losses = {}
+    for metric in metrics:
+        pairs = [PairedLoss.of(metric, predicted, by_all) for predicted in by_few.values()]
+        curve = PairedCurve(np.array(list(by_few)), pairs, n_trees)
+        losses[metric.name] = (
+            Criterion(metric.name, target=target),
+            Estimate(curve, n_trees, len(by_all), n_dropped=0, votes_per_row=float(n_trees)),
+        )
+    return losses
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,4 +212,4 @@ class PairedCurve:
     def _at(self, n_trees: int) -> PairedLoss:
         if n_trees >= self.n_trees:
             return PairedLoss(0.0, 0.0)
-        return self.losses[int(np.searchsorted(self.sizes, n_trees))]
+        return self.losses[place_of(self.sizes, n_trees)]

@@ -128,6 +128,24 @@ def test_shrink(model: str, output: str, folder: Path, run: Run, capsys: PRINTED
     assert rfsize.compile(load(Path(output))).n_trees == 9
 
 
+def test_boosted_models_are_certified_cut_and_shrunk(folder: Path, run: Run, capsys: PRINTED) -> None:
+    booster, truth = train(boosting="gbdt"), (FRESH["a"] + FRESH["b"] * FRESH["c"] > 0.3).astype(int)
+    booster.save_model("gbdt.txt")
+    FRESH.assign(target=truth).to_parquet("labelled.parquet")
+    given = ["gbdt.txt", "labelled.parquet", "--labels", "target", "--alpha", "0.9"]
+    assert run("size", *given, "--json") == 0
+    report = rfsize.size(booster, FRESH, truth, alpha=0.9)
+    assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(report.to_dict()))
+    assert run("truncate", *given, "-o", "small.txt") == 0
+    assert load(Path("small.txt")).num_trees() == report.n_trees < 61
+    assert run("shrink", *given, "--rows", str(folder / "train.csv"), "-o", "shrunk.txt") == 0
+    shrunk = rfsize.shrink(booster, FRESH, rows=TABLE, alpha=0.9)[0]
+    np.testing.assert_array_equal(load(Path("shrunk.txt")).predict(FRESH), shrunk.predict(FRESH))
+    assert run("compile", "shrunk.txt", "-o", "shrunk.npz") == 0
+    assert run("size", *given, "--oob") == 2
+    assert run("size", *given[:4], "--metric", "auc", "--tolerance", "0.1") == 2
+
+
 @pytest.mark.parametrize(("framework", "output"), [("lightgbm", "grown.txt"), ("xgboost", "grown.json")])
 def test_grow(framework: str, output: str, folder: Path, run: Run, capsys: PRINTED) -> None:
     training = ["grow", "train.csv", "--labels", "target", "--framework", framework, "--params", "params.json"]

@@ -344,21 +344,23 @@ def test_selected_trees(boosted: Boosted) -> None:
     np.testing.assert_array_equal(value[0], value[1][:, chosen])
 
 
-@BOOSTERS
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if "adaboost" not in kind[1]], ids=": ".join)
 def test_selected_trees_take_new_leaves(kind: tuple[str, str]) -> None:
     model, chosen = trained(*kind).model, [4, 7]
-    scores = np.random.default_rng(2).normal(size=model.ensemble.tree_scores.shape)
-    new = read_model(model.select(np.array(chosen), scores)).ensemble
-    is_leaf = new.nodes.left < 0
-    expected = scores[nodes_of(model.ensemble, chosen)][is_leaf]
-    np.testing.assert_allclose(new.tree_scores[is_leaf], expected, atol=1e-5 if kind[0] == "xgboost" else 1e-12)
+    nodes = model.ensemble.nodes
+    values = np.random.default_rng(2).normal(size=nodes.value.shape).astype(nodes.value.dtype)
+    before = nodes.value.copy()
+    new = read_model(model.select(np.array(chosen), values)).ensemble.nodes
+    is_leaf = new.left < 0
+    np.testing.assert_allclose(new.value[is_leaf], values[nodes_of(model.ensemble, chosen)][is_leaf], rtol=1e-15)
+    np.testing.assert_array_equal(trained(*kind).model.ensemble.nodes.value, before)
 
 
-@pytest.mark.parametrize("name", SKLEARN)
-def test_leaves_of_scikit_learn_take_no_new_scores(name: str) -> None:
+@pytest.mark.parametrize("name", [name for name in SKLEARN if "adaboost" in name])
+def test_votes_take_no_new_leaves(name: str) -> None:
     model = trained("sklearn", name).model
     with pytest.raises(NotAForestError):
-        model.select(np.array([1, 2]), model.ensemble.tree_scores)
+        model.select(np.array([1, 2]), model.ensemble.nodes.value)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if not kind[1].startswith("rf")], ids=": ".join)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
+from pathlib import Path
 from typing import Any
 
 import dask.array as da
@@ -11,9 +12,10 @@ import lightgbm as lgb
 import numpy as np
 import pytest
 import xgboost as xgb
-from contract.test_boosted import SKLEARN, Boosted, trained
+from contract.test_boosted import SKLEARN, THREE, WHOLE, Boosted, trained
 from distributed import Client
 from sklearn.ensemble import AdaBoostClassifier, GradientBoostingClassifier, HistGradientBoostingClassifier
+from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
 from sklearn.model_selection import FixedThresholdClassifier
 
 import reference.certified
@@ -24,7 +26,7 @@ RNG = np.random.default_rng(5)
 FRESH = RNG.normal(size=(700, 6)).astype(np.float32).astype(float)
 FRESH[:, 2] = RNG.choice([0.0, 3.0, 7.0, 11.0, 40.0], 700)
 ALPHA, SURE = 0.9, 0.9
-MODEL: dict[str, Any] = {"target": "model", "alpha": ALPHA, "confidence": SURE}
+MODEL: dict[str, Any] = {"alpha": ALPHA, "confidence": SURE}
 
 LABELS = [("lightgbm", name) for name in ("gbdt", "dart", "goss", "multiclass", "one-vs-all", "one-hot")]
 LABELS += [("xgboost", name) for name in ("gbtree", "dart", "dart of trees", "parallel trees", "base_score", "hinge")]
@@ -121,6 +123,72 @@ def test_only_iterations_up_to_the_best_count(model: Any) -> None:
     assert (small.predict(FRESH) != model.predict(FRESH)).sum() == report.certificate.disagreements
 
 
+# Shrunken models
+
+SAVED = [("lightgbm", "gbdt"), ("lightgbm", "one-vs-all"), ("xgboost", "softprob")]
+EXPLAINED = {False: "pred_contrib", True: "pred_contribs"}
+REFITTED = [kind for kind in LABELS + NUMBERS if "adaboost" not in kind[1]]
+
+
+@pytest.mark.filterwarnings("ignore::rfsize.exceptions.RfsizeWarning")
+@pytest.mark.parametrize("kind", REFITTED, ids=": ".join)
+def test_shrunken_model_keeps_what_is_certified(kind: tuple[str, str]) -> None:
+    boosted = trained(*kind)
+    rows = FRESH[:400]
+    before = boosted.predict(rows)
+    small, report = rfsize.shrink(boosted.native, rows, rows=FRESH[400:], n_trees=3)
+    np.testing.assert_array_equal(boosted.predict(rows), before)
+    assert type(small) is type(boosted.native)
+    assert report.n_trees == 3 <= report.estimate.details.n_refitted
+    predicted, certifies = Boosted(boosted.framework, small, rows, boosted.params).predict(rows), np.arange(400) % 5 > 0
+    of_labels = report.to_dict()["metric"] == "labels"
+    apart = label_of(predicted) != label_of(before) if of_labels else np.abs(predicted - before)
+    differ = apart > report.to_dict().get("tolerance", 0.0)
+    assert np.count_nonzero(differ[certifies]) == report.certificate.disagreements
+    np.testing.assert_array_equal(rfsize.compile(small).predict(rows), predicted)
+
+
+@pytest.mark.parametrize(
+    "kind", [("lightgbm", "multiclass"), ("xgboost", "gbtree"), ("sklearn", "binary")], ids=": ".join
+)
+def test_refitted_leaves_come_nearer_to_all_trees(kind: tuple[str, str]) -> None:
+    boosted, rows = trained(*kind), RNG.normal(size=(1500, 6)).astype(np.float32).astype(float)
+    rows[:, 2] = RNG.choice([0.0, 3.0, 7.0, 11.0, 40.0], 1500)
+    small, _ = rfsize.shrink(boosted.native, FRESH[:300], rows=rows, n_trees=4)
+    whole, first = (
+        Boosted(boosted.framework, model, rows, boosted.params).raw(FRESH) for model in (boosted.native, small)
+    )
+    cut = Boosted(boosted.framework, rfsize.truncate(boosted.native, n_trees=4), rows, boosted.params).raw(FRESH)
+    assert np.square(first - whole).sum() < 0.7 * np.square(cut - whole).sum()
+
+
+@pytest.mark.parametrize(
+    "kind", [("lightgbm", "gbdt"), ("lightgbm", "one-vs-all"), ("xgboost", "softprob")], ids=": ".join
+)
+def test_shrunken_models_are_saved_and_explained(kind: tuple[str, str], tmp_path: Path) -> None:
+    boosted = trained(*kind)
+    small, _ = rfsize.shrink(boosted.native, FRESH, n_trees=3)
+    small.save_model(tmp_path / "small.json")
+    stored = type(small)(model_file=tmp_path / "small.json")
+    loaded = Boosted(boosted.framework, stored, FRESH, boosted.params)
+    np.testing.assert_array_equal(loaded.predict(FRESH), Boosted(boosted.framework, small, FRESH).predict(FRESH))
+    is_xgboost = boosted.framework == "xgboost"
+    explained = stored.predict(xgb.DMatrix(FRESH) if is_xgboost else FRESH, **{EXPLAINED[is_xgboost]: True})
+    by_score = explained.reshape(len(FRESH), -1, FRESH.shape[1] + 1).sum(axis=2)
+    np.testing.assert_allclose(by_score, loaded.raw(FRESH), atol=1e-5)
+
+
+def test_shrunken_models_are_models_of_their_own() -> None:
+    model = lgb.LGBMClassifier(n_estimators=40, verbosity=-1).fit(WHOLE, THREE)
+    truth = np.digitize(FRESH[:, 0] + FRESH[:, 1] ** 2, (0.5, 1.5))
+    small, report = rfsize.shrink(model, FRESH, truth, n_trees=9)
+    with pytest.raises(ValueError, match="shrink"):
+        rfsize.truncate(model, n_trees=report)
+    assert rfsize.truncate(small, n_trees=4).n_estimators == 4
+    assert rfsize.size(small, FRESH, **MODEL).available == 9
+    assert report.others.keys() == {"accuracy", "log_loss"}
+
+
 def test_threshold_of_a_wrapped_model() -> None:
     inside = GradientBoostingClassifier(n_estimators=40, random_state=0)
     model = FixedThresholdClassifier(inside, threshold=0.3, pos_label="yes").fit(*SKLEARN["binary"][1:])
@@ -149,39 +217,102 @@ def test_training_rows_certify_nothing(kind: tuple[str, str]) -> None:
 
 
 @pytest.mark.parametrize("kind", [("lightgbm", "gbdt"), ("xgboost", "softprob"), ("sklearn", "binary")], ids=": ".join)
-def test_what_takes_a_forest_names_the_cut(kind: tuple[str, str]) -> None:
+def test_what_takes_a_forest_names_what_works(kind: tuple[str, str]) -> None:
     model = trained(*kind).native
     calls = (
-        lambda: rfsize.size(model, FRESH, alpha=ALPHA),
+        lambda: rfsize.size(model, FRESH, target="limit"),
         lambda: rfsize.truncate(model, FRESH, oob=True, alpha=ALPHA),
         lambda: rfsize.tree_outputs(model, FRESH),
+        lambda: rfsize.oob_score(model, FRESH, FRESH[:, 0] > 0),
     )
     for call in calls:
-        with pytest.raises(NotAForestError, match="target="):
+        with pytest.raises(NotAForestError, match=r"rfsize.truncate\(model, X_new\)"):
             call()
 
 
 def test_options_of_forests_are_refused() -> None:
     model = trained("lightgbm", "gbdt").native
     with pytest.raises(ValueError, match="out of bag"):
-        rfsize.size(model, FRESH, oob=True, **MODEL)
-    with pytest.raises(ValueError, match="voting"):
-        rfsize.size(model, FRESH, voting="hard", **MODEL)
+        rfsize.size(model, FRESH, oob=True, target="model")
+    for option in ({"voting": "hard"}, {"method": "smooth"}, {"max_rows": 100}, {"metric": "auc", "tolerance": 0.1}):
+        with pytest.raises(ValueError, match=next(iter(option))):
+            rfsize.size(model, FRESH, **option)
 
 
 @pytest.mark.filterwarnings("ignore::rfsize.exceptions.RfsizeWarning")
 def test_report_tells_nothing_of_a_limit() -> None:
     report = rfsize.size(trained("lightgbm", "gbdt").native, FRESH, **MODEL)
     assert (report.others, report.to_dict()["limit_n_trees"]) == ({}, None)
+    assert report.to_dict()["target"] == "model"
     with pytest.raises(NotAForestError):
+        report.loss_at(3, "probabilities")
+    with pytest.raises(ValueError, match="y"):
         report.loss_at(3, "log_loss")
     assert pickle.loads(pickle.dumps(report)).to_dict() == report.to_dict()
+
+
+# What metrics lose
+
+
+@pytest.mark.filterwarnings("ignore::rfsize.exceptions.RfsizeWarning")
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_metrics_lose_what_the_same_rows_say(n_classes: int) -> None:
+    _, rows, y = SKLEARN["binary" if n_classes == 2 else "three, zero"]
+    model = lgb.LGBMClassifier(n_estimators=40, verbosity=-1).fit(rows, y)
+    truth = model.classes_[(np.digitize(FRESH[:, 0] + FRESH[:, 1] ** 2, (0.5, 1.5) if n_classes == 3 else (1.0,)))]
+    report = rfsize.size(model, FRESH, truth, **MODEL)
+    small = rfsize.truncate(model, n_trees=report)
+    by_few, by_all = small.predict_proba(FRESH), model.predict_proba(FRESH)
+    lost = {"accuracy": accuracy_score(truth, model.predict(FRESH)) - accuracy_score(truth, small.predict(FRESH))}
+    lost["log_loss"] = log_loss(truth, by_few) - log_loss(truth, by_all)
+    lost |= {} if n_classes == 3 else {"auc": roc_auc_score(truth, by_all[:, 1]) - roc_auc_score(truth, by_few[:, 1])}
+    assert report.others.keys() == lost.keys()
+    at_hand = {metric: report.loss_at(int(report.n_trees), metric).value for metric in lost}
+    assert at_hand == pytest.approx(lost, abs=1e-3)  # probabilities near 1 tie in single precision, for the AUC
+    assert at_hand["log_loss"] == pytest.approx(lost["log_loss"], abs=1e-9)
+    first = model.predict_proba(FRESH, num_iteration=3)
+    assert report.loss_at(3, "log_loss").value == pytest.approx(log_loss(truth, first) - log_loss(truth, by_all))
+    assert report.loss_at(40, "log_loss").value == 0.0
+    stored = pickle.loads(pickle.dumps(report))
+    assert {metric: stored.loss_at(int(report.n_trees), metric).value for metric in lost} == at_hand
+    with pytest.raises(ValueError, match="trees"):
+        stored.loss_at(int(report.n_trees) + 1, "log_loss")
+
+
+def test_scores_of_a_scorer() -> None:
+    model = xgb.XGBClassifier(n_estimators=30, max_depth=3).fit(WHOLE, THREE)
+    truth = np.digitize(FRESH[:, 0] + FRESH[:, 1] ** 2, (0.5, 1.5))
+    lost = rfsize.size(model, FRESH, truth, **MODEL).loss_at(5, "roc_auc_ovr")
+    first, whole = model.predict_proba(FRESH, iteration_range=(0, 5)), model.predict_proba(FRESH)
+    scores = [roc_auc_score(truth, predicted, multi_class="ovr") for predicted in (first, whole)]
+    assert lost.value == pytest.approx(scores[1] - scores[0])
+    assert 0.0 < np.ptp(lost.interval) < 0.1
+
+
+@pytest.mark.filterwarnings("ignore::rfsize.exceptions.RfsizeWarning")
+@pytest.mark.parametrize("kind", NUMBERS, ids=": ".join)
+@pytest.mark.parametrize("has_truth", [False, True])
+def test_default_tolerance_of_numbers(kind: tuple[str, str], has_truth: bool) -> None:
+    boosted, truth = trained(*kind), FRESH[:, 0] if has_truth else None
+    by_all, report = boosted.predict(FRESH), rfsize.size(boosted.native, FRESH, truth, **MODEL)
+    tolerance = report.to_dict()["tolerance"]
+    assert tolerance == pytest.approx(0.05 * np.std(FRESH[:, 0] if has_truth else by_all), rel=0.05)
+    small = Boosted(boosted.framework, rfsize.truncate(boosted.native, n_trees=report), FRESH, boosted.params)
+    apart = np.abs(small.predict(FRESH) - by_all)
+    assert np.count_nonzero(apart > tolerance) == report.certificate.disagreements
+    assert set(report.others) <= ({"rmse"} if has_truth else set())
+
+
+def test_default_tolerance_of_probabilities() -> None:
+    model = GradientBoostingClassifier(n_estimators=40, random_state=0).fit(*SKLEARN["binary"][1:])
+    report = rfsize.size(model, FRESH, metric="probabilities", **MODEL)
+    assert report.to_dict()["tolerance"] == pytest.approx(0.05 * model.predict_proba(FRESH)[:, 1].std(), rel=0.05)
 
 
 def test_what_a_warning_advises_keeps_the_ranking() -> None:
     _, rows, y = SKLEARN["binary"]
     model = AdaBoostClassifier(n_estimators=60).fit(rows, y == "yes")
-    report = rfsize.size(model, FRESH, FRESH[:, 0] + FRESH[:, 1] ** 2 > 1, target="model", alpha=0.8)
+    report = rfsize.size(model, FRESH, FRESH[:, 0] + FRESH[:, 1] ** 2 > 1, alpha=0.8)
     with pytest.warns(LabelsOnlyWarning):
         rfsize.truncate(model, n_trees=report)
     offers = [dict(caution.options) for caution in report.warnings if caution.options.get("metric")]

@@ -205,13 +205,14 @@ def refused(call: Callable[..., Any], **options: list[Any]) -> Iterator[Case]:
 
 OF_MODELS: list[Case] = [
     (lambda: rfsize.oob_predict_proba(own("lightgbm regression"), X), "rfsize.oob_predict"),
-    (lambda: size(lightgbm(boosting="gbdt")), "boosting="),
-    (lambda: size(xgboost(rounds=3, num_parallel_tree=1)), "num_parallel_tree"),
+    (lambda: size(lightgbm(boosting="gbdt"), target="limit"), "boosting="),
+    (lambda: size(xgboost(rounds=3, num_parallel_tree=1), oob=True), "num_parallel_tree"),
     *(
-        (lambda kind=kind: size(kind.fit(X, TWO)), type(kind).__name__)
+        (lambda kind=kind: size(kind.fit(X, TWO), target="limit"), type(kind).__name__)
         for kind in (GradientBoostingClassifier(), HistGradientBoostingClassifier(max_iter=3), LogisticRegression())
     ),
-    (lambda: size(AdaBoostClassifier(n_estimators=3).fit(X, TWO)), "rfsize.compile"),
+    (lambda: size(AdaBoostClassifier(n_estimators=3).fit(X, TWO), oob=True), "rfsize.compile"),
+    (lambda: shrink(trained=AdaBoostClassifier(n_estimators=3).fit(X, TWO)), "rfsize.truncate"),
     (lambda: size(make_pipeline(StandardScaler(), clone(FOREST)).fit(X, TWO)), "pipeline[-1]"),
     (lambda: size("model.txt"), "str"),
     (lambda: size(None), "model"),
@@ -257,9 +258,9 @@ OF_MODELS: list[Case] = [
         "cvbooster.boosters",
     ),
     (lambda: rfsize.tree_outputs(lgb.Booster(LIGHTGBM, lgb.Dataset(X, TWO)), X), "no trees"),
-    (lambda: size(lightgbm(boosting="dart"), X), "boosting="),
+    (lambda: size(lightgbm(boosting="dart"), X, oob=True), "boosting="),
     (lambda: rfsize.size(xgboost(booster="gblinear"), X), "gblinear"),
-    (lambda: rfsize.size(xgboost(objective="binary:logitraw"), X), "binary:logistic"),
+    (lambda: rfsize.size(xgboost(objective="binary:logitraw"), X, target="limit"), "binary:logistic"),
     (lambda: rfsize.size(xgb.XGBClassifier(n_estimators=1).fit(X, np.stack([TWO, 1 - TWO], axis=1)), X), "target"),
     (lambda: rfsize.tree_outputs(own("lightgbm regression"), X, oob=True).votes, "scores"),
     (lambda: rfsize.size(lightgbm(X[:, :3], bagging_freq=0, feature_fraction=0.9), FRESH[:, :3]), "bagging_freq="),
@@ -513,7 +514,6 @@ OF_QUESTIONS: list[Case] = [
     (lambda: shrink(), "rows"),
     (lambda: shrink(n_trees=5, alpha=0.9), "alpha"),
     (lambda: shrink(metric="auc"), "auc"),
-    (lambda: shrink(trained=own("lightgbm regression")), "tolerance"),
     (lambda: score("r2"), "metric="),
     (lambda: score("auc", "lightgbm multiclass"), "'auc'"),
     (lambda: score(lambda y, p: np.nan), "metric"),
