@@ -3,6 +3,7 @@
 
 #include "link.hpp"
 #include "rows.hpp"
+#include "stop_averages.hpp"
 
 namespace rfsize {
 
@@ -47,9 +48,9 @@ public:
     }
 
     // What is compared with the limit; fills mean with mean scores.
-    double left_to_change(std::size_t j, double asked, double all) {
+    double left_to_change(std::size_t j, double n_used, double all) {
         for (std::size_t k = 0; k < mean_.size(); ++k) {
-            mean_[k] = stop_.start[k] + stop_.scale * values_[k][j] / asked;
+            mean_[k] = stop_.start[k] + stop_.scale * values_[k][j] / n_used;
             predicted_[k] = stop_.slope * mean_[k];
         }
         if (stop_.link == Link::SOFTMAX)
@@ -58,15 +59,15 @@ public:
             for (double& number : predicted_) number = linked(number, stop_.link);
         double largest = 0.0;
         for (std::size_t k = 0; k < mean_.size(); ++k) {
-            const double sum = values_[k][j] - asked * first_[k][j];
-            const double squares = std::max(stop_.scale * stop_.scale * (squares_[k][j] - sum * sum / asked), 0.0);
+            const double sum = values_[k][j] - n_used * first_[k][j];
+            const double squares = std::max(stop_.scale * stop_.scale * (squares_[k][j] - sum * sum / n_used), 0.0);
             const double variance =
-                (stop_.weight * stop_.pooled[k] * stop_.pooled[k] + squares) / (stop_.weight + asked - 1.0);
+                (stop_.weight * stop_.pooled[k] * stop_.pooled[k] + squares) / (stop_.weight + n_used - 1.0);
             const double change = std::sqrt(variance) * steepness(k);
             if (std::isnan(change)) return change;  // of which nothing is known, so that the row goes on
             largest = std::max(largest, change);
         }
-        return largest * std::sqrt(1.0 / asked - 1.0 / all);
+        return largest * std::sqrt(1.0 / n_used - 1.0 / all);
     }
     const std::vector<double>& mean() const { return mean_; }
 
@@ -89,36 +90,25 @@ private:
 
 // Rows stop where the spread of their scores says that what is predicted will hardly change.
 template <class Real>
-class BySpread : public Going {
+class BySpread : public Sums<Real> {
 public:
     static constexpr bool stops = true;
 
-    BySpread(const Forest& forest, const SpreadStop& stop, Matrix<Real> total, std::int64_t* asked, std::size_t most)
-        : Going(most),
-          forest_(forest),
-          stop_(stop),
-          total_(total),
-          asked_(asked),
-          sums_(total.columns, most),
-          spread_(stop, most) {}
-
-    std::size_t first_stage() const { return forest_.n_members(); }
+    BySpread(const Forest& forest, const SpreadStop& stop, Matrix<Real> total, std::int64_t* n_used, std::size_t most)
+        : Sums<Real>(forest, total, most), stop_(stop), n_used_(n_used), spread_(stop, most) {}
 
     void enter(std::span<const std::uint32_t> rows) {
-        Going::enter(rows);
-        sums_.enter(total_, rows);
+        Sums<Real>::enter(rows);
         spread_.enter(rows.size());
     }
-    void leave(std::size_t n) { sums_.leave(total_, rows_, n); }
     void keep(std::span<const std::uint32_t> kept) {
-        Going::keep(kept);
-        sums_.keep(kept);
+        Sums<Real>::keep(kept);
         spread_.keep(kept);
     }
 
     template <class Leaves>
     void add(std::size_t member, std::size_t output, const Leaves& leaves, std::size_t n) {
-        const Real* value = forest_.values<Real>(leaves);
+        const Real* value = forest_.template values<Real>(leaves);
         const std::size_t width = forest_.nodes().width;
         for (std::size_t part = 0; part < width; ++part) {
             const std::size_t k = output + part;
@@ -131,29 +121,28 @@ public:
         }
     }
 
-    bool looks(std::size_t asked) const { return asked % stop_.every == 0 && asked != forest_.n_members(); }
+    bool looks(std::size_t n_used) const { return n_used % stop_.every == 0 && n_used != forest_.n_members(); }
 
-    std::size_t settle(std::size_t asked, std::size_t n) {
+    std::size_t settle(std::size_t n_used, std::size_t n) {
         std::size_t settled = 0;
-        const auto trees = static_cast<double>(asked), all = static_cast<double>(forest_.n_members());
+        const auto trees = static_cast<double>(n_used), all = static_cast<double>(forest_.n_members());
         for (std::size_t j = 0; j < n; ++j) {
             if (settled_[j] || !(spread_.left_to_change(j, trees, all) <= stop_.limit)) continue;
             for (std::size_t k = 0; k < total_.columns; ++k)
                 sums_[k][j] =
                     static_cast<Real>(stop_.start[k] + (spread_.mean()[k] - stop_.start[k]) * all / stop_.scale);
             settled_[j] = 1;
-            asked_[rows_[j]] = static_cast<std::int64_t>(asked);
+            n_used_[rows_[j]] = static_cast<std::int64_t>(n_used);
             ++settled;
         }
         return settled;
     }
 
 private:
-    const Forest& forest_;
+    using Sums<Real>::forest_, Sums<Real>::rows_, Sums<Real>::settled_, Sums<Real>::sums_, Sums<Real>::total_;
+
     const SpreadStop& stop_;
-    Matrix<Real> total_;
-    std::int64_t* asked_;
-    ByColumns<Real> sums_;
+    std::int64_t* n_used_;
     Spread spread_;
 };
 
