@@ -112,11 +112,11 @@ Rows quantised(const ForestPointer& forest, const AnyMatrix& X) {
     return rows;
 }
 
-template <class T>
+// Add a column that is of one of these types.
+template <class... T>
 bool add_column(const Buffer& column, Table& table) {
-    if (!column.is<T>()) return false;
-    table.add<T>(static_cast<const char*>(column.view().buf), column.view().strides[0]);
-    return true;
+    const Py_buffer& view = column.view();
+    return ((column.is<T>() && (table.add<T>(static_cast<const char*>(view.buf), view.strides[0]), true)) || ...);
 }
 
 // Rows of which each column is an array of its own.
@@ -131,11 +131,9 @@ Rows quantised_columns(const ForestPointer& forest, const nb::typed<nb::sequence
                "a column is no list of numbers");
         expect(static_cast<std::size_t>(buffer.view().shape[0]) == table.rows,
                "a column has other rows than the first");
-        expect(add_column<double>(buffer, table) || add_column<float>(buffer, table) ||
-                   add_column<std::int8_t>(buffer, table) || add_column<std::uint8_t>(buffer, table) ||
-                   add_column<std::int16_t>(buffer, table) || add_column<std::uint16_t>(buffer, table) ||
-                   add_column<std::int32_t>(buffer, table) || add_column<std::uint32_t>(buffer, table),
-               "a column is of a type that double precision does not hold");
+        const bool is_added = add_column<double, float, std::int8_t, std::uint8_t, std::int16_t, std::uint16_t,
+                                         std::int32_t, std::uint32_t>(buffer, table);
+        expect(is_added, "a column is of a type that double precision does not hold");
     }
     Released released;
     Rows rows(forest, table.rows);
@@ -300,7 +298,7 @@ private:
         }
         const double scale = static_cast<double>(forest_->n_members()) / label_of_.predicting.divisor;
         const TreeAlone<Real> alone{static_cast<Real>(scale), start};
-        by_votes_->settle(rows, alone, n_columns_, answers);
+        settle(*by_votes_, rows, alone, n_columns_, answers);
     }
 
     template <class T, class Real>
@@ -310,12 +308,6 @@ private:
         predict_few(Rows(forest_, X.rows, q.data()), label_of_.predicting, start, out);
     }
 };
-
-template <class Real>
-void bind_rows_of(nb::class_<Rows>& rows) {
-    rows.def("add_scores", &add_scores<Real>, nb::arg("total"));
-    rows.def("count", &count_all<Real>, nb::arg("alone"), nb::arg("counts"));
-}
 
 }  // namespace
 
@@ -331,10 +323,13 @@ void bind_forest(nb::module_& m) {
             nb::arg("divisor"), nb::arg("slope"), nb::arg("link"))
         .def("predict", &predict_sums<float>, nb::arg("total"), nb::arg("out"))
         .def("predict", &predict_sums<double>, nb::arg("total"), nb::arg("out"));
-    nb::class_<Rows> rows(m, "Rows");
-    rows.def("__len__", &Rows::n_rows).def("reach", &reach, nb::arg("index"), nb::arg("leaf"));
-    bind_rows_of<float>(rows);
-    bind_rows_of<double>(rows);
+    nb::class_<Rows>(m, "Rows")
+        .def("__len__", &Rows::n_rows)
+        .def("reach", &reach, nb::arg("index"), nb::arg("leaf"))
+        .def("add_scores", &add_scores<float>, nb::arg("total"))
+        .def("add_scores", &add_scores<double>, nb::arg("total"))
+        .def("count", &count_all<float>, nb::arg("alone"), nb::arg("counts"))
+        .def("count", &count_all<double>, nb::arg("alone"), nb::arg("counts"));
     nb::class_<Forest>(m, "Forest")
         .def(nb::new_(&make_forest), nb::arg("nodes"), nb::arg("columns"), nb::arg("n_outputs"), nb::arg("n_features"),
              nb::arg("single_precision"), nb::arg("missing_value"), nb::arg("zero_within"), nb::arg("lowest_category"),

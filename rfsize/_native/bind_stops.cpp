@@ -29,7 +29,7 @@ void settle_by_votes(const VoteStop& stop, const Rows& rows, const Array<const R
     expect_fit(rows.forest(), stop, n_classes);
     const Answers answers = answers_of(rows, label, n_used);
     Released released;
-    stop.settle(rows, of, n_classes, answers);
+    settle(stop, rows, of, n_classes, answers);
 }
 
 template <class Real>
@@ -156,6 +156,17 @@ void bind_priors(nb::module_& m) {
 }
 
 void bind_counts(nb::module_& m) {
+    m.def(
+        "running_leads",
+        [](const Array<const double, 3>& scores, double cut, const Array<double, 2>& lead,
+           const Array<std::int32_t, 2>& label) {
+            lead.expect({scores.shape(0), scores.shape(1)}, "lead");
+            label.expect({scores.shape(0), scores.shape(1)}, "label");
+            expect(scores.shape(2) > 0, "there are no scores");
+            Released released;
+            running_leads(scores.span(), scores.shape(2), cut, lead.matrix(), label.matrix());
+        },
+        nb::arg("scores"), nb::arg("cut"), nb::arg("lead"), nb::arg("label"));
     m.def(
         "count_stops",
         [](const Array<const double, 2>& number, const Array<const bool, 2>& differs, const ConstIndices& group,

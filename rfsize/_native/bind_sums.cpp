@@ -1,8 +1,7 @@
-// Sums over rows and trees, permuted columns, leads, theory and bags, as Python sees them.
+// Sums over rows and trees, permuted columns, theory and bags, as Python sees them.
 #include "bags.hpp"
 #include "bindings.hpp"
 #include "count.hpp"
-#include "leads.hpp"
 #include "permuted.hpp"
 #include "theory.hpp"
 
@@ -149,20 +148,6 @@ void bind_permuted(nb::module_& m) {
           nb::arg("as_they_are"), nb::arg("changed"));
 }
 
-void bind_leads(nb::module_& m) {
-    m.def(
-        "running_leads",
-        [](const Array<const double, 3>& scores, double cut, const Array<double, 2>& lead,
-           const Array<std::int32_t, 2>& label) {
-            lead.expect({scores.shape(0), scores.shape(1)}, "lead");
-            label.expect({scores.shape(0), scores.shape(1)}, "label");
-            expect(scores.shape(2) > 0, "there are no scores");
-            Released released;
-            running_leads(scores.span(), scores.shape(2), cut, lead.matrix(), label.matrix());
-        },
-        nb::arg("scores"), nb::arg("cut"), nb::arg("lead"), nb::arg("label"));
-}
-
 void bind_theory(nb::module_& m) {
     m.def(
         "disagreement",
@@ -219,7 +204,6 @@ void bind_bags(nb::module_& m) {
 void bind_sums(nb::module_& m) {
     bind_counting(m);
     bind_permuted(m);
-    bind_leads(m);
     bind_theory(m);
     bind_bags(m);
 }

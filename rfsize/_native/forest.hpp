@@ -173,7 +173,7 @@ public:
 
     // Fill the columns of one entry from a value as it is given.
     void quantise_one(double given, std::size_t entry, std::uint16_t* out) const {
-        const double value = reading_.read(given), key = key_of(value, entry);
+        const double value = reading_.read(given), key = key_of(value, is_category(entry));
         std::size_t below = 0, size = cuts(entry).size();
         const double* cut = cuts(entry).data();
         while (size > 1) {
@@ -207,7 +207,8 @@ public:
                 X.read(first, rows, feature, value.data());
                 primitives().read(value.data(), rows, reading_.single_precision, reading_.missing,
                                   reading_.zero_within);
-                keys(value.data(), rows, entry, key.data());
+                const bool of_category = is_category(entry);
+                for (std::size_t i = 0; i < rows; ++i) key[i] = key_of(value[i], of_category);
                 const std::vector<double>& padded = padded_cuts_[entry];
                 primitives().rank(key.data(), rows, padded.data(), padded.size() - CUTS_AT_ONCE, rank.data());
                 fill_many(value.data(), key.data(), rank.data(), rows, entry, out + first * n_columns());
@@ -277,16 +278,9 @@ private:
     }
 
     // What is compared with the cuts.
-    double key_of(double value, std::size_t entry) const {
+    static double key_of(double value, bool of_category) {
         const double number = std::isnan(value) ? 0.0 : value;
-        return is_category(entry) ? std::trunc(number) : number;
-    }
-
-    void keys(const double* value, std::size_t n, std::size_t entry, double* key) const {
-        if (is_category(entry))
-            for (std::size_t i = 0; i < n; ++i) key[i] = key_of(value[i], entry);
-        else
-            for (std::size_t i = 0; i < n; ++i) key[i] = std::isnan(value[i]) ? 0.0 : value[i];
+        return of_category ? std::trunc(number) : number;
     }
 
     // Fill the columns of an entry from many values.

@@ -101,19 +101,18 @@ public:
     EveryLeaf(const Forest& forest, std::span<const std::int64_t> index, Matrix<std::int64_t> leaf, std::size_t most)
         : Going(most), forest_(forest), index_(index), leaf_(leaf), held_(TREES_AT_ONCE, most) {}
 
-    void add(std::size_t member, std::size_t output, LeafIds leaves, std::size_t n) {
+    template <class Leaves>
+    void add(std::size_t member, std::size_t output, const Leaves& leaves, std::size_t n) {
         const std::size_t tree = member * forest_.n_outputs() + output;
-        const auto place = forest_.place_of_id(tree);
-        std::array<std::int64_t, 256> index;
-        for (std::size_t id = 0; id < place.size(); ++id) index[id] = index_[place[id]];
         std::int64_t* held = held_[tree % TREES_AT_ONCE];
+        const std::int64_t* index = index_.data();
+        std::array<std::int64_t, 256> of_id;
+        if constexpr (std::is_same_v<Leaves, LeafIds>) {
+            const auto place = forest_.place_of_id(tree);
+            for (std::size_t id = 0; id < place.size(); ++id) of_id[id] = index_[place[id]];
+            index = of_id.data();
+        }
         for (std::size_t j = 0; j < n; ++j) held[j] = index[leaves.at[j]];
-        write(tree, n);
-    }
-    void add(std::size_t member, std::size_t output, LeafPlaces leaves, std::size_t n) {
-        const std::size_t tree = member * forest_.n_outputs() + output;
-        std::int64_t* held = held_[tree % TREES_AT_ONCE];
-        for (std::size_t j = 0; j < n; ++j) held[j] = index_[leaves.at[j]];
         write(tree, n);
     }
 

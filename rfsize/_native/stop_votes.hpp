@@ -25,10 +25,6 @@ struct VoteStop {
     std::optional<TallyTable> table;
 
     bool looks(std::size_t n_votes) const { return n_votes % every == 0 || n_votes == n_members; }
-
-    // Send rows down the trees until each is settled.
-    template <class Real>
-    void settle(const Rows& rows, const TreeAlone<Real>& alone, std::size_t n_classes, const Answers& answers) const;
 };
 
 // The vote of a member of one tree is that of the leaf; of several, the class of the largest score.
@@ -206,12 +202,13 @@ private:
     }
 };
 
+// Send rows down the trees until each is settled by its votes.
 template <class Real>
-void VoteStop::settle(const Rows& rows, const TreeAlone<Real>& alone, std::size_t n_classes,
-                      const Answers& answers) const {
+void settle(const VoteStop& stop, const Rows& rows, const TreeAlone<Real>& alone, std::size_t n_classes,
+            const Answers& answers) {
     const Temporary<std::int32_t> counts(rows.n_rows() * n_classes);
     std::fill_n(counts.data(), counts.size(), 0);
-    ByVotes<Real, true> rule(rows.forest(), alone, this, {counts.data(), rows.n_rows(), n_classes}, answers,
+    ByVotes<Real, true> rule(rows.forest(), alone, &stop, {counts.data(), rows.n_rows(), n_classes}, answers,
                              rows.most());
     rows.run(rule);
 }
