@@ -17,10 +17,11 @@ import argparse
 import ctypes
 import subprocess
 import tempfile
-import time
+import timeit
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import lightgbm as lgb
 import numpy as np
@@ -76,13 +77,6 @@ TRAIN: dict[str, Callable[[np.ndarray, np.ndarray, int], Any]] = {
 }
 
 
-class Cost(NamedTuple):
-    """Size and speed of one forest in C."""
-
-    flash: int
-    microseconds: float
-
-
 def compiled(source: Path) -> tuple[ctypes.CDLL, int]:
     """The library of a C file, and the bytes of its code and constants."""
     library, part = source.with_suffix(".so"), source.with_suffix(".o")
@@ -98,33 +92,24 @@ def pointer(array: np.ndarray) -> ctypes.c_void_p:
 
 def fastest(predict: Callable[[], object], rows: int) -> float:
     """Microseconds a row, in the fastest of several passes."""
-    taken = []
-    for _ in range(REPETITIONS):
-        started = time.perf_counter()
-        predict()
-        taken.append(time.perf_counter() - started)
-    return 1e6 * min(taken) / rows
+    return 1e6 * min(timeit.repeat(predict, number=1, repeat=REPETITIONS)) / rows
 
 
-def by_rfsize(fast: rfsize.CompiledForest, X: np.ndarray, folder: Path) -> tuple[Cost, Cost, str]:
-    """The cost of labels and probabilities, and how they differ from those of the compiled forest."""
+def measured(fast: rfsize.CompiledForest, X: np.ndarray, folder: Path) -> str:
+    """Size, the times of labels and probabilities, and how these differ from those of the compiled forest."""
     source = folder / f"rfsize{len(list(folder.iterdir()))}.c"
     fast.to_c(source)
     library, size = compiled(source)
     label, asked = np.empty(len(X), dtype=np.intc), np.empty(len(X), dtype=np.intc)
     probability, n_rows = np.empty((len(X), len(fast.classes))), ctypes.c_size_t(len(X))
 
-    def labels() -> None:
-        library.forest_predict_label_many(pointer(X), n_rows, pointer(label), pointer(asked))
-
-    def probabilities() -> None:
-        library.forest_predict_proba_many(pointer(X), n_rows, pointer(probability))
-
-    of_labels, of_probabilities = Cost(size, fastest(labels, len(X))), Cost(size, fastest(probabilities, len(X)))
+    labels = partial(library.forest_predict_label_many, pointer(X), n_rows, pointer(label), pointer(asked))
+    probabilities = partial(library.forest_predict_proba_many, pointer(X), n_rows, pointer(probability))
+    times = f"{fastest(labels, len(X)):7.2f} µs labels {fastest(probabilities, len(X)):7.2f} µs probabilities"
     expected, trees = fast.predict_labels(X, return_trees=True)
     largest = float(np.abs(probability - fast.predict_proba(X)).max())
     differ = f"{np.sum(fast.classes[label] != expected)} labels, {np.sum(asked != trees)} trees, {largest:.0e}"
-    return of_labels, of_probabilities, f"{differ}; {asked.mean():.1f} trees asked"
+    return f"{size / 1024:8.1f} KiB {times}; differ: {differ}; {asked.mean():.1f} trees asked"
 
 
 def compare(framework: str, n_classes: int, trees: int, n_rows: int, folder: Path) -> None:
@@ -138,12 +123,7 @@ def compare(framework: str, n_classes: int, trees: int, n_rows: int, folder: Pat
     leaves = (fast.forest.trees.nodes.size + fast.forest.trees.tree_start.size - 1) // 2
     print(f"\n{framework}, {n_classes} classes, {trees} trees, {leaves:,} leaves", flush=True)
     for name, table in tables.items():
-        of_labels, of_probabilities, differ = by_rfsize(rfsize.compile(model, table), rows, folder)
-        print(
-            f"    rfsize, {name:34} {of_labels.flash / 1024:8.1f} KiB {of_labels.microseconds:7.2f} µs labels "
-            f"{of_probabilities.microseconds:7.2f} µs probabilities; differ: {differ}",
-            flush=True,
-        )
+        print(f"    rfsize, {name:34} {measured(rfsize.compile(model, table), rows, folder)}", flush=True)
 
 
 def main() -> None:

@@ -24,7 +24,9 @@ import os
 import platform
 import sys
 import time
+import timeit
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -127,20 +129,15 @@ def treelite(model: Any, X: Array, n_classes: int, threads: int) -> Contender:
         return score if n_classes != 2 or score.shape[1] == 2 else np.hstack([1.0 - score, score])
 
     rows = X if isinstance(model, lgb.LGBMModel) else X.astype(np.float32)
-    return Contender(
-        "treelite, reference", lambda rows: tool.gtil.predict(read, rows, nthread=threads), rows, None, scores
-    )
+    predict = partial(tool.gtil.predict, read, nthread=threads)
+    return Contender("treelite, reference", predict, rows, None, scores)
 
 
 def seconds(contender: Contender, n_rows: int, starts: range) -> list[float]:
     """Seconds of calls on ``n_rows`` rows, from each of the rows ``starts``; of many calls the first do not count."""
     rows = getattr(contender.X, "iloc", contender.X)
-    taken = []
-    for start in starts:
-        block = rows[start : start + n_rows]
-        began = time.perf_counter()
-        contender.predict(block)
-        taken.append(time.perf_counter() - began)
+    blocks = [rows[start : start + n_rows] for start in starts]
+    taken = [timeit.timeit(partial(contender.predict, block), number=1) for block in blocks]
     return taken[5:] if len(taken) > 10 else taken
 
 
@@ -178,11 +175,8 @@ def print_shape(model: Any, X: Array, n_classes: int, options: argparse.Namespac
         cells = [in_words(times[n].get(one.name), times[n][found[0].name]) for n in options.rows]
         figures = (f"{one.asked or 0:.1f}" if one.asked else "", "" if others is None else f"{others:.2%}")
         print_line(one.name, *cells, *figures, "" if off is None else f"{off:.1g}")
-        if (
-            one.name.startswith("rfsize")
-            and one.asked is None
-            and (others or (off or 0.0) > 1e-6 * np.abs(truth).max())
-        ):
+        is_other = bool(others) or (off or 0.0) > 1e-6 * np.abs(truth).max()
+        if is_other and one.name.startswith("rfsize") and one.asked is None:
             sys.exit(f"{one.name}: other answers than the framework's")
     return times[max(options.rows)]
 
@@ -194,9 +188,8 @@ def plot(results: dict[str, dict[str, float]], n_rows: int, path: Path) -> None:
     figure, panels = plt.subplots(1, len(results), figsize=(10, 3.8), layout="constrained", sharex=True, squeeze=False)
     for axes, (title, of) in zip(panels[0], results.items(), strict=True):
         own = next(iter(of.values()))
-        bars = axes.barh(
-            list(of), list(of.values()), color=["C0" if name.startswith("rfsize") else "0.7" for name in of]
-        )
+        colours = ["C0" if name.startswith("rfsize") else "0.7" for name in of]
+        bars = axes.barh(list(of), list(of.values()), color=colours)
         axes.bar_label(bars, [f" {taken:.2g} s ({own / taken:.3g}×)" for taken in of.values()], fontsize="small")
         axes.invert_yaxis()
         axes.set(xscale="log", title=title, xlabel=f"seconds for {n_rows:,} rows")
