@@ -1,4 +1,4 @@
-"""A forest exported to C, compared with the compiled forest and tl2cgen: 100,000 rows, flash and microseconds a row.
+"""A forest exported to C, compared with the compiled forest: 100,000 rows, flash and microseconds a row.
 
     python benchmarks/c_export.py [--trees 101] [--rows 100000]
 
@@ -8,9 +8,7 @@ one by one in one thread. The fastest of several passes counts. The stop table i
 rows.
 
 "Differ" counts labels and numbers of trees asked that differ from the compiled forest, and gives the largest difference
-of probabilities. Flash is text and data of the object file, by ``size``. tl2cgen writes C from the same model, read by
-treelite, for the same compiler. Its ``predict`` is called row by row; it is left out if compiling its C takes minutes.
-Needs rfsize[bench] and a C compiler.
+of probabilities. Flash is text and data of the object file, by ``size``. Needs rfsize[bench] and a C compiler.
 """
 
 from __future__ import annotations
@@ -19,10 +17,11 @@ import argparse
 import ctypes
 import subprocess
 import tempfile
-import time
+import timeit
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import lightgbm as lgb
 import numpy as np
@@ -33,7 +32,6 @@ import rfsize
 
 TRAINING_ROWS, CALIBRATION_ROWS, FEATURES, CATEGORY, REPETITIONS = 20_000, 10_000, 12, 5, 5
 KINDS = ["c" if feature == CATEGORY else "float" for feature in range(FEATURES)]
-MOST_LEAVES_IN_TL2CGEN = 10_000
 COMPILE = ("cc", "-O2", "-std=c99")
 
 
@@ -79,25 +77,13 @@ TRAIN: dict[str, Callable[[np.ndarray, np.ndarray, int], Any]] = {
 }
 
 
-class Cost(NamedTuple):
-    """Size and speed of one forest in C."""
-
-    flash: int
-    microseconds: float
-
-
 def compiled(source: Path) -> tuple[ctypes.CDLL, int]:
     """The library of a C file, and the bytes of its code and constants."""
     library, part = source.with_suffix(".so"), source.with_suffix(".o")
     subprocess.run([*COMPILE, "-c", str(source), "-o", str(part)], check=True)
     subprocess.run([*COMPILE, "-fPIC", "-shared", str(source), "-o", str(library), "-lm"], check=True)
-    return ctypes.CDLL(str(library)), flash([part])
-
-
-def flash(parts: list[Path]) -> int:
-    """Bytes of text (with constants) and data in object files."""
-    table = subprocess.run(["size", *map(str, parts)], capture_output=True, text=True, check=True).stdout
-    return sum(sum(map(int, line.split()[:2])) for line in table.splitlines()[1:])
+    sizes = subprocess.run(["size", str(part)], capture_output=True, text=True, check=True).stdout
+    return ctypes.CDLL(str(library)), sum(map(int, sizes.splitlines()[1].split()[:2]))
 
 
 def pointer(array: np.ndarray) -> ctypes.c_void_p:
@@ -106,85 +92,24 @@ def pointer(array: np.ndarray) -> ctypes.c_void_p:
 
 def fastest(predict: Callable[[], object], rows: int) -> float:
     """Microseconds a row, in the fastest of several passes."""
-    taken = []
-    for _ in range(REPETITIONS):
-        started = time.perf_counter()
-        predict()
-        taken.append(time.perf_counter() - started)
-    return 1e6 * min(taken) / rows
+    return 1e6 * min(timeit.repeat(predict, number=1, repeat=REPETITIONS)) / rows
 
 
-def by_rfsize(fast: rfsize.CompiledForest, X: np.ndarray, folder: Path) -> tuple[Cost, Cost, str]:
-    """The cost of labels and probabilities, and how they differ from those of the compiled forest."""
+def measured(fast: rfsize.CompiledForest, X: np.ndarray, folder: Path) -> str:
+    """Size, the times of labels and probabilities, and how these differ from those of the compiled forest."""
     source = folder / f"rfsize{len(list(folder.iterdir()))}.c"
     fast.to_c(source)
     library, size = compiled(source)
     label, asked = np.empty(len(X), dtype=np.intc), np.empty(len(X), dtype=np.intc)
     probability, n_rows = np.empty((len(X), len(fast.classes))), ctypes.c_size_t(len(X))
 
-    def labels() -> None:
-        library.forest_predict_label_many(pointer(X), n_rows, pointer(label), pointer(asked))
-
-    def probabilities() -> None:
-        library.forest_predict_proba_many(pointer(X), n_rows, pointer(probability))
-
-    of_labels, of_probabilities = Cost(size, fastest(labels, len(X))), Cost(size, fastest(probabilities, len(X)))
+    labels = partial(library.forest_predict_label_many, pointer(X), n_rows, pointer(label), pointer(asked))
+    probabilities = partial(library.forest_predict_proba_many, pointer(X), n_rows, pointer(probability))
+    times = f"{fastest(labels, len(X)):7.2f} µs labels {fastest(probabilities, len(X)):7.2f} µs probabilities"
     expected, trees = fast.predict_labels(X, return_trees=True)
     largest = float(np.abs(probability - fast.predict_proba(X)).max())
     differ = f"{np.sum(fast.classes[label] != expected)} labels, {np.sum(asked != trees)} trees, {largest:.0e}"
-    return of_labels, of_probabilities, f"{differ}; {asked.mean():.1f} trees asked"
-
-
-def by_tl2cgen(model: Any, X: np.ndarray, folder: Path) -> tuple[Cost, np.ndarray]:
-    """Predict the same rows one by one by the ``predict`` of tl2cgen's file."""
-    import tl2cgen
-    import treelite
-
-    if isinstance(model, lgb.Booster):
-        read = treelite.frontend.from_lightgbm(model)
-    elif isinstance(model, xgb.Booster):
-        read = treelite.frontend.from_xgboost(model)
-    else:
-        read = treelite.sklearn.import_model(model)
-    leaves = len(rfsize.compile(model).forest.trees.nodes) // 2
-    if leaves > MOST_LEAVES_IN_TL2CGEN:
-        raise ValueError(f"C of {leaves:,} leaves takes minutes to compile")
-    made = folder / "tl2cgen"
-    tl2cgen.generate_c_code(read, dirpath=made, params={"parallel_comp": 8, "verbose": 0})
-    parts = [source.with_suffix(".o") for source in sorted(made.glob("*.c"))]
-    for part in parts:
-        subprocess.run([*COMPILE, "-fPIC", "-w", "-c", str(part.with_suffix(".c")), "-o", str(part)], check=True)
-    number, kind = (np.float64, "double") if str(read.input_type) == "float64" else (np.float32, "float")
-    loop, library = folder / "loop.c", folder / "tl2cgen.so"
-    loop.write_text(_LOOP.replace("KIND", kind).replace("N_FEATURES", str(X.shape[1])))
-    linked = [str(loop), *map(str, parts), "-o", str(library), "-lm"]
-    subprocess.run([*COMPILE, f"-I{made}", "-fPIC", "-shared", *linked], check=True)
-    run = ctypes.CDLL(str(library)).predict_rows
-    rows = np.ascontiguousarray(X, dtype=number)
-    found = np.zeros((len(X), int((made / "header.h").read_text().partition("MAX_N_CLASS ")[2].split()[0])), number)
-    return Cost(
-        flash(parts), fastest(lambda: run(pointer(rows), ctypes.c_size_t(len(X)), pointer(found)), len(X))
-    ), found
-
-
-# tl2cgen's predict takes a row as an array of unions, with its own mark for missing values.
-_LOOP = """
-#include "header.h"
-
-void predict_rows(const KIND *rows, size_t n_rows, KIND *found)
-{
-    union Entry row[N_FEATURES];
-    for (size_t i = 0; i < n_rows; i++) {
-        for (int k = 0; k < N_FEATURES; k++) {
-            const KIND value = rows[i * N_FEATURES + k];
-            if (isnan(value)) row[k].missing = -1;
-            else row[k].fvalue = value;
-        }
-        for (int k = 0; k < MAX_N_CLASS; k++) found[i * MAX_N_CLASS + k] = 0;
-        predict(row, 0, found + i * MAX_N_CLASS);
-    }
-}
-"""
+    return f"{size / 1024:8.1f} KiB {times}; differ: {differ}; {asked.mean():.1f} trees asked"
 
 
 def compare(framework: str, n_classes: int, trees: int, n_rows: int, folder: Path) -> None:
@@ -198,21 +123,7 @@ def compare(framework: str, n_classes: int, trees: int, n_rows: int, folder: Pat
     leaves = (fast.forest.trees.nodes.size + fast.forest.trees.tree_start.size - 1) // 2
     print(f"\n{framework}, {n_classes} classes, {trees} trees, {leaves:,} leaves", flush=True)
     for name, table in tables.items():
-        of_labels, of_probabilities, differ = by_rfsize(rfsize.compile(model, table), rows, folder)
-        print(
-            f"    rfsize, {name:34} {of_labels.flash / 1024:8.1f} KiB {of_labels.microseconds:7.2f} µs labels "
-            f"{of_probabilities.microseconds:7.2f} µs probabilities; differ: {differ}",
-            flush=True,
-        )
-    own = fast.predict_proba(rows)
-    try:
-        cost, found = by_tl2cgen(model, rows, folder)
-    except Exception as error:
-        print(f"    left out: tl2cgen ({type(error).__name__}: {str(error).splitlines()[:1]})", flush=True)
-        return
-    apart = np.abs((found[:, 0] - own[:, 1]) if found.shape[1] == 1 else (found - own).T)
-    far = f"probabilities differ by {apart.max():.0e}, by more than 1e-6 on {np.mean(apart > 1e-6):.2%}"
-    print(f"    {'tl2cgen':42} {cost.flash / 1024:8.1f} KiB {cost.microseconds:7.2f} µs; {far}", flush=True)
+        print(f"    rfsize, {name:34} {measured(rfsize.compile(model, table), rows, folder)}", flush=True)
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import tempfile
-import time
+import timeit
 from pathlib import Path
 
 import matplotlib
@@ -42,12 +42,7 @@ def bytes_of(model: LGBMClassifier) -> int:
 
 def seconds(model: LGBMClassifier, X: np.ndarray) -> float:
     """The least of several runs of the model's own prediction, with one thread."""
-    took = []
-    for _ in range(RUNS):
-        start = time.perf_counter()
-        model.predict_proba(X, num_threads=1)
-        took.append(time.perf_counter() - start)
-    return min(took)
+    return min(timeit.repeat(lambda: model.predict_proba(X, num_threads=1), number=1, repeat=RUNS))
 
 
 def curve(axes: plt.Axes, report: rfsize.Report) -> None:
@@ -59,16 +54,9 @@ def curve(axes: plt.Axes, report: rfsize.Report) -> None:
     axes.axhline(99.0, color=GREY, lw=1.2, ls=(0, (4, 3)))
     axes.plot(sizes, agreement, color=BLUE, lw=3.5)
     axes.plot([report.n_trees], [99.0], "o", color=ORANGE, ms=13, zorder=3)
-    axes.annotate(
-        f"T* = {report.n_trees} trees are enough\n(95 % interval {low} to {high})",
-        (report.n_trees, 99.0),
-        (report.n_trees + 75, 96.3),
-        color=ORANGE,
-        fontsize=19,
-        fontweight="bold",
-        va="center",
-        arrowprops={"arrowstyle": "-", "color": ORANGE, "lw": 2},
-    )
+    text, at = f"T* = {report.n_trees} trees are enough\n(95 % interval {low} to {high})", (report.n_trees + 75, 96.3)
+    look = {"color": ORANGE, "fontsize": 19, "fontweight": "bold", "va": "center"}
+    axes.annotate(text, (report.n_trees, 99.0), at, arrowprops={"arrowstyle": "-", "color": ORANGE, "lw": 2}, **look)
     axes.set(xlim=(0, TREES), ylim=(94, 100.15), xlabel="trees", yticks=[94, 96, 98, 99, 100])
     axes.set_yticklabels([f"{tick} %" for tick in (94, 96, 98, 99, 100)])
     axes.set_title("rows that get the label of an unlimited forest", loc="left", fontsize=19, color=INK, pad=12)

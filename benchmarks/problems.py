@@ -106,15 +106,10 @@ def spiral(n_rows: int, seed: Seed, *, cycles: float = 1.0, noise: float = 0.0) 
     y = generator.integers(0, 2, n_rows)
     w = generator.uniform(0.0, cycles, n_rows)
     angle, radius = 2.0 * math.pi * w, (2.0 * w + 1.0) / 3.0
-    along = np.stack(
-        [
-            np.cos(angle) - math.pi * (2.0 * w + 1.0) * np.sin(angle),
-            np.sin(angle) + math.pi * (2.0 * w + 1.0) * np.cos(angle),
-        ],
-        axis=1,
-    )
+    turn, out = math.pi * (2.0 * w + 1.0), np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    along = np.stack([out[:, 0] - turn * out[:, 1], out[:, 1] + turn * out[:, 0]], axis=1)
     across = np.stack([along[:, 1], -along[:, 0]], axis=1) / np.linalg.norm(along, axis=1, keepdims=True)
-    X = radius[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    X = radius[:, None] * out
     X += generator.normal(scale=noise, size=(n_rows, 1)) * across
     return np.where(y == 0, 1.0, -1.0)[:, None] * X, y
 
@@ -148,11 +143,11 @@ def flipped(n_rows: int, generator: np.random.Generator) -> Rows:
     return X, np.where(generator.random(n_rows) < 0.2, 1 - y, y)
 
 
-def rare(n_rows: int, generator: np.random.Generator) -> Rows:
+def rare(n_rows: int, generator: np.random.Generator, share: float = 0.05, mean: float = 1.2) -> Rows:
     """Normal clouds in 10 dimensions; class 1 is one row in twenty, of mean 1.2 in the first five."""
-    y = (generator.random(n_rows) < 0.05).astype(np.int64)
+    y = (generator.random(n_rows) < share).astype(np.int64)
     X = generator.normal(size=(n_rows, 10))
-    X[:, :5] += 1.2 * y[:, None]
+    X[:, :5] += mean * y[:, None]
     return X, y
 
 
@@ -198,10 +193,7 @@ def ten_pictures(n_rows: int, generator: np.random.Generator) -> Rows:
 
 def two_percent(n_rows: int, generator: np.random.Generator) -> Rows:
     """Normal clouds in 10 dimensions; class 1 is one row in fifty, of mean 1.5 in the first five."""
-    y = (generator.random(n_rows) < 0.02).astype(np.int64)
-    X = generator.normal(size=(n_rows, 10))
-    X[:, :5] += 1.5 * y[:, None]
-    return X, y
+    return rare(n_rows, generator, 0.02, 1.5)
 
 
 def interactions(n_rows: int, generator: np.random.Generator) -> Rows:
@@ -322,16 +314,8 @@ def boosted(framework: str, n_trees: int, seed: int, *, leaves: int, regression:
 
 # Trees on all features, grown until each leaf has one class.
 UNPRUNED: dict[str, dict[str, Any]] = {
-    "LightGBM": {
-        "boosting": "rf",
-        "bagging_freq": 1,
-        "num_leaves": 4096,
-        "min_data_in_leaf": 1,
-        "min_sum_hessian_in_leaf": 0.0,
-        "min_data_in_bin": 1,
-        "max_bin": 511,
-        "verbosity": -1,
-    },
+    "LightGBM": {"boosting": "rf", "bagging_freq": 1, "num_leaves": 4096, "min_sum_hessian_in_leaf": 0.0}
+    | {"min_data_in_leaf": 1, "min_data_in_bin": 1, "max_bin": 511, "verbosity": -1},
     "XGBoost": {"max_depth": 0, "min_child_weight": 0.0, "reg_lambda": 1e-6, "max_bin": 512},
 }
 

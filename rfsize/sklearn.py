@@ -152,10 +152,10 @@ class _RightSized(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         criterion = checked_criterion(criterion, classes, data.truth, data.weight)
         self.oob_refusal_ = None
         if self.cv is None:
-            of_rows: dict[str, Any] = {"sample_weight": data.weight, "groups": groups, "threshold": self.threshold}
-            of_rows |= {"criterion": criterion, "min_trees": rule.next_size}
+            given: dict[str, Any] = {"sample_weight": data.weight, "groups": groups, "threshold": self.threshold}
+            given |= {"criterion": criterion, "min_trees": rule.next_size}
             try:
-                growth = start_from_estimator(clone(self.estimator), X, data.target(self.estimator), **of_rows)
+                growth = start_from_estimator(clone(self.estimator), X, data.target(self.estimator), **given)
                 forest, report = grow_until_enough(growth, rule)
             except (InbagError, FewVotesError) as error:
                 self.oob_refusal_ = str(error)

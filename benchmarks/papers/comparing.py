@@ -27,7 +27,9 @@ class Printed(NamedTuple):
     sd: float
 
     @classmethod
-    def of(cls, mean: str, sd: str) -> Printed | None:
+    def of(cls, row: dict[str, str], name: str) -> Printed | None:
+        """What a row of a paper's table has of this name; None if that is empty."""
+        mean, sd = (row.get(f"{name}_{part}_pct", row.get(f"{name}_{part}")) for part in ("mean", "sd"))
         return cls(float(mean), float(sd)) if mean and sd else None
 
 

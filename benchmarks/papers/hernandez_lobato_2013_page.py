@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from benchmarks.papers.comparing import Compared, Printed, median_compared, printed, share_near, signed, slope, table
+from benchmarks.papers.comparing import Compared, Printed, median_compared, printed, signed, slope, table
 from benchmarks.papers.hernandez_lobato_2013 import ALPHAS, BINS, ENSEMBLES, INFINITE, SIZES, TAIL
 from benchmarks.papers.page import (
     Finding,
     Records,
+    Table,
     chosen,
-    draw,
     found_by,
     groups_of,
     known,
@@ -22,8 +22,7 @@ from benchmarks.papers.page import (
     nested,
     percent,
     quartiles,
-    repetitions,
-    write_page,
+    write_paper,
 )
 from rfsize.theory import HALF_NORMAL, agreement
 
@@ -43,38 +42,18 @@ def write(records: Records, folder: Path) -> list[Finding]:
     """The page with its pictures, and the findings."""
     ours = chosen(records, framework="scikit-learn")
     twonorm = chosen(ours, problem="twonorm", ensemble="RF")
-    (text_2, near_2), (text_3, near_3), (text_4, near_4) = (
-        table_2(ours),
-        *(table_3_or_4(ours, ensemble) for ensemble in ENSEMBLES),
-    )
-    write_page(
-        folder,
-        NAME,
-        repetitions=repetitions(ours),
-        problems=str(len(known(ours, "problem"))),
-        table_2=text_2,
-        table_3=text_3,
-        table_4=text_4,
-        near_2=share_near(near_2),
-        near_3=share_near(near_3),
-        near_4=share_near(near_4),
-        tail=exponent(exponent_of_tail(twonorm)),
-        figures_1_2=draw(figures_1_and_2(twonorm), folder, f"{NAME}_figures_1_2"),
-        exponents=table_of_exponents(ours),
-        figure_4=draw(figure_4(ours), folder, f"{NAME}_figure_4"),
-        figure_6=draw(figure_6(ours), folder, f"{NAME}_figure_6"),
-        by_framework=by_framework(records),
-    )
+    tables = {"2": table_2(ours)} | {n: table_3_or_4(ours, e) for n, e in zip("34", ENSEMBLES, strict=True)}
+    pictures = {"figures_1_2": figures_1_and_2(twonorm), "figure_4": figure_4(ours), "figure_6": figure_6(ours)}
+    more = {"exponents": table_of_exponents(ours), "by_framework": by_framework(records)}
+    write_paper(folder, NAME, ours, tables, pictures, tail=exponent(exponent_of_tail(twonorm)), **more)
     return found_by(records, FINDINGS, told)
 
 
-def table_2(records: Records) -> tuple[str, list[float | None]]:
+def table_2(records: Records) -> Table:
     """Disagreement with the infinite ensemble, by the rule that chose the size."""
     differences: list[float | None] = []
     figures = {
-        (row["dataset"].lower(), row["ensemble"], row["size_estimated_with"]): Printed.of(
-            row["disagreement_mean_pct"], row["disagreement_sd_pct"]
-        )
+        (row["dataset"].lower(), row["ensemble"], row["size_estimated_with"]): Printed.of(row, "disagreement")
         for row in printed("hernandez_lobato_2013_table2")
     }
 
@@ -89,7 +68,7 @@ def table_2(records: Records) -> tuple[str, list[float | None]]:
     return table(headings, lines(records, ("problem", "ensemble"), cells)), differences
 
 
-def table_3_or_4(records: Records, ensemble: str) -> tuple[str, list[float | None]]:
+def table_3_or_4(records: Records, ensemble: str) -> Table:
     """Test error, and the median number of trees, by rule."""
     name = "hernandez_lobato_2013_table3" if ensemble == "RF" else "hernandez_lobato_2013_table4"
     figures = {(row["dataset"].lower(), row["size_estimated_with"]): row for row in printed(name)}
@@ -100,9 +79,7 @@ def table_3_or_4(records: Records, ensemble: str) -> tuple[str, list[float | Non
         for rule in ("infinite", *RULES):
             row = figures[problem, rule]
             errors = [run["infinite"] if rule == "infinite" else run["rules"][rule][ERROR] for run in runs]
-            compared = Compared(
-                100.0 * np.array(errors), Printed.of(row["test_error_mean_pct"], row["test_error_sd_pct"])
-            )
+            compared = Compared(100.0 * np.array(errors), Printed.of(row, "test_error"))
             cells = [f"{problem}, {rule}", *compared.cells(2), "", "", ""]
             if problem != "spiral":
                 differences.append(compared.standard_errors)
@@ -181,9 +158,8 @@ def figure_4(records: Records) -> Figure:
             if not runs:
                 continue
             told = mean_curve(runs, "disagreement")
-            axes.loglog(
-                SIZES, np.where(told > 0.0, told, np.nan), "o-", color=f"C{number}", label=problem, markersize=3
-            )
+            told[told <= 0.0] = np.nan
+            axes.loglog(SIZES, told, "o-", color=f"C{number}", label=problem, markersize=3)
             density = np.mean([run["density"] for run in runs])
             if density > 0.0:
                 axes.loglog(SIZES, density * HALF_NORMAL / np.sqrt(SIZES), "--", color=f"C{number}", linewidth=0.8)

@@ -13,13 +13,11 @@ from benchmarks.papers.page import (
     Finding,
     Records,
     chosen,
-    draw,
     found_by,
     known,
     lines,
     percent,
-    repetitions,
-    write_page,
+    write_paper,
 )
 from benchmarks.papers.store import Record
 
@@ -37,19 +35,11 @@ def write(records: Records, folder: Path) -> list[Finding]:
     ours = chosen(records, framework="scikit-learn")
     ensembles = [run for run in ours if run["method"] != "one tree"]
     worse = [share_worse(run) for run in ensembles]
-    write_page(
-        folder,
-        NAME,
-        repetitions=repetitions(ours),
-        problems=str(len(known(ours, "problem"))),
-        table_2=table_2(ours),
-        apart=str(max(abs(run["size"] - run["size_on_test"]) for run in ensembles)),
-        loss=percent([run["accuracy"] - run["accuracy_of_size"] for run in ensembles]),
-        worse=percent(worse),
-        most_worse=percent([max(worse)]),
-        figure_1=draw(figure_1(ours), folder, f"{NAME}_figure_1"),
-        by_framework=by_framework(records),
-    )
+    apart = max(abs(run["size"] - run["size_on_test"]) for run in ensembles)
+    loss = [run["accuracy"] - run["accuracy_of_size"] for run in ensembles]
+    more = {"apart": str(apart), "loss": percent(loss), "worse": percent(worse), "most_worse": percent([max(worse)])}
+    more |= {"table_2": table_2(ours), "by_framework": by_framework(records)}
+    write_paper(folder, NAME, ours, {}, {"figure_1": figure_1(ours)}, **more)
     return found_by(records, FINDINGS, told)
 
 

@@ -8,21 +8,20 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from benchmarks.papers.comparing import Compared, Printed, printed, share_near, table
+from benchmarks.papers.comparing import Compared, Printed, printed, table
 from benchmarks.papers.martinez_munoz_2010 import GRID, RATIOS, STANDARD, WITH, WITHOUT
 from benchmarks.papers.page import (
     Finding,
     Records,
+    Table,
     chosen,
-    draw,
     found_by,
     groups_of,
     known,
     lines,
     nested,
     percent,
-    repetitions,
-    write_page,
+    write_paper,
 )
 
 NAME = "martinez_munoz_2010"
@@ -37,37 +36,20 @@ CURVES = ("ionosphere", "glass", "vowel", "twonorm")
 def write(records: Records, folder: Path) -> list[Finding]:
     """The page with its pictures, and the findings."""
     ours = chosen(records, framework="scikit-learn")
-    text_2, near_2 = table_of_ratios(chosen(ours, sampling=WITH), "2")
-    text_3, near_3 = table_of_ratios(chosen(ours, sampling=WITHOUT), "3")
-    text_4, near_4 = table_4(ours)
-    write_page(
-        folder,
-        NAME,
-        repetitions=repetitions(ours),
-        problems=str(len(known(ours, "problem"))),
-        table_2=text_2,
-        table_3=text_3,
-        table_4=text_4,
-        near_2=share_near(near_2),
-        near_3=share_near(near_3),
-        near_4=share_near(near_4),
-        tied=f"{sum(list(run['oob'].values()).count(min(run['oob'].values())) > 1 for run in ours)} of {len(ours)}",
-        seen=percent_seen(ours),
-        apart=apart(ours),
-        figures_1_4=draw(figures_1_and_4(ours), folder, f"{NAME}_figures_1_4"),
-        by_framework=by_framework(chosen(records, sampling=WITHOUT)),
-    )
+    tables = {n: table_of_ratios(chosen(ours, sampling=s), n) for n, s in (("2", WITH), ("3", WITHOUT))}
+    tables["4"] = table_4(ours)
+    tied = sum(list(run["oob"].values()).count(min(run["oob"].values())) > 1 for run in ours)
+    more = {"tied": f"{tied} of {len(ours)}", "seen": percent_seen(ours), "apart": apart(ours)}
+    more["by_framework"] = by_framework(chosen(records, sampling=WITHOUT))
+    write_paper(folder, NAME, ours, tables, {"figures_1_4": figures_1_and_4(ours)}, **more)
     return found_by(records, FINDINGS, told, sampling=WITHOUT)
 
 
-def table_of_ratios(records: Records, number: str) -> tuple[str, list[float | None]]:
+def table_of_ratios(records: Records, number: str) -> Table:
     """Test errors by ratio."""
     rows = printed(f"martinez_munoz_2010_table{number}")
     names = list(dict.fromkeys(row["sampling_ratio"] for row in rows))
-    figures = {
-        (row["dataset"], row["sampling_ratio"]): Printed.of(row["test_error_mean_pct"], row["test_error_sd_pct"])
-        for row in rows
-    }
+    figures = {(row["dataset"], row["sampling_ratio"]): Printed.of(row, "test_error") for row in rows}
     differences: list[float | None] = []
 
     def cells(runs: Records) -> Iterator[str]:
@@ -81,7 +63,7 @@ def table_of_ratios(records: Records, number: str) -> tuple[str, list[float | No
     return table(["ours (paper; differ)", "runs", *names], lines(records, ["problem"], cells)), differences
 
 
-def table_4(records: Records) -> tuple[str, list[float | None]]:
+def table_4(records: Records) -> Table:
     """Test error of the standard ratio and of the chosen ratio, and the chosen ratio."""
     figures = {
         (row["dataset"], row["sampling"], row["sample_size_rule"] == "oob-selected"): row
@@ -94,7 +76,7 @@ def table_4(records: Records) -> tuple[str, list[float | None]]:
         standard, selected = (figures[problem, sampling, by_votes] for by_votes in (False, True))
         share = [100.0 * share_of(run["chosen"], sampling) for run in runs]
         compared = [
-            Compared(np.array(ours), Printed.of(row[f"{what}_mean_pct"], row[f"{what}_sd_pct"]))
+            Compared(np.array(ours), Printed.of(row, what))
             for ours, row, what in (
                 ([100.0 * run["standard"] for run in runs], standard, "test_error"),
                 ([100.0 * run["selected"] for run in runs], selected, "test_error"),

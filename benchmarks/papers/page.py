@@ -12,12 +12,13 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
-from benchmarks.papers.comparing import HERE
+from benchmarks.papers.comparing import HERE, share_near
 from benchmarks.papers.store import Record
 
 matplotlib.use("Agg")
 
 Records = list[Record]
+Table = tuple[str, list[float | None]]  # its text, and differences in standard errors
 
 ROWS_ON_A_PAGE = 12
 
@@ -87,6 +88,17 @@ def draw(figure: Figure, folder: Path, name: str) -> str:
     figure.tight_layout()
     figure.savefig(folder / f"{name}.png", dpi=80, metadata={"Software": None})
     return f"![{name.replace('_', ' ')}]({name}.png)"
+
+
+def write_paper(
+    folder: Path, name: str, ours: Records, tables: dict[str, Table], pictures: dict[str, Figure], **parts: str
+) -> None:
+    """Write the page of a paper, from its tables with our differences, its pictures and other parts."""
+    parts |= {"repetitions": repetitions(ours), "problems": str(len(known(ours, "problem")))}
+    for number, (text, differences) in tables.items():
+        parts |= {f"table_{number}": text, f"near_{number}": share_near(differences)}
+    parts |= {part: draw(figure, folder, f"{name}_{part}") for part, figure in pictures.items()}
+    write_page(folder, name, **parts)
 
 
 def write_page(folder: Path, name: str, **parts: str) -> None:

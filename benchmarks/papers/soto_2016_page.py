@@ -8,20 +8,19 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from benchmarks.papers.comparing import Compared, Printed, printed, share_near, table
+from benchmarks.papers.comparing import Compared, Printed, printed, table
 from benchmarks.papers.page import (
     Finding,
     Records,
+    Table,
     chosen,
-    draw,
     found_by,
     groups_of,
     known,
     lines,
     nested,
     percent,
-    repetitions,
-    write_page,
+    write_paper,
 )
 from benchmarks.papers.soto_2016 import ALPHAS, TREES
 
@@ -39,22 +38,10 @@ FINDINGS = (
 def write(records: Records, folder: Path) -> list[Finding]:
     """The page with its pictures, and the findings."""
     ours = chosen(records, framework="scikit-learn")
-    (text_1, near_1), (text_2, near_2) = table_1(ours), table_2(ours)
-    write_page(
-        folder,
-        NAME,
-        repetitions=repetitions(ours),
-        problems=str(len(known(ours, "problem"))),
-        table_1=text_1,
-        table_2=text_2,
-        near_1=share_near(near_1),
-        near_2=share_near(near_2),
-        ends=by_smoothing(ours),
-        beyond=beyond_the_paper(ours),
-        errors=errors_of_drawn(ours),
-        figure_1=draw(figure_1(ours), folder, f"{NAME}_figure_1"),
-        by_framework=by_framework(records),
-    )
+    more = {"ends": by_smoothing(ours), "beyond": beyond_the_paper(ours), "errors": errors_of_drawn(ours)}
+    more["by_framework"] = by_framework(records)
+    tables = {"1": table_1(ours), "2": table_2(ours)}
+    write_paper(folder, NAME, ours, tables, {"figure_1": figure_1(ours)}, **more)
     return found_by(records, FINDINGS, told)
 
 
@@ -63,7 +50,7 @@ def of_rule(runs: Records, rule: str, what: int) -> np.ndarray:
     return np.array([run["rules"][rule][what] for run in runs])
 
 
-def table_1(records: Records) -> tuple[str, list[float | None]]:
+def table_1(records: Records) -> Table:
     """Error of all trees, of SIBA and of HYPER, and the disagreement of both."""
     figures = {(row["dataset"].lower(), row["method"]): row for row in printed("soto_2016_table1")}
     text: list[list[str]] = []
@@ -73,14 +60,11 @@ def table_1(records: Records) -> tuple[str, list[float | None]]:
         for rule in ("RF", "SIBA", "HYPER"):
             row = figures[problem, rule]
             errors = np.array([run["error"] for run in runs]) if rule == "RF" else of_rule(runs, rule, ERROR)
-            of_error = Compared(100.0 * errors, Printed.of(row["test_error_mean_pct"], row["test_error_sd_pct"]))
+            of_error = Compared(100.0 * errors, Printed.of(row, "test_error"))
             cells = [f"{problem}, {rule}", str(len(runs)), *of_error.cells(2), "", "", ""]
             differences.append(of_error.standard_errors)
             if rule != "RF":
-                differ = Compared(
-                    100.0 * of_rule(runs, rule, DISAGREEMENT),
-                    Printed.of(row["disagreement_mean_pct"], row["disagreement_sd_pct"]),
-                )
+                differ = Compared(100.0 * of_rule(runs, rule, DISAGREEMENT), Printed.of(row, "disagreement"))
                 cells[5:] = differ.cells(1)
                 differences.append(differ.standard_errors)
             text.append(cells)
@@ -88,12 +72,10 @@ def table_1(records: Records) -> tuple[str, list[float | None]]:
     return table(headings, text), differences
 
 
-def table_2(records: Records) -> tuple[str, list[float | None]]:
+def table_2(records: Records) -> Table:
     """Trees asked by rule, with the paper's Monte Carlo estimate and HYPER's exact expectation."""
-    figures = {
-        (row["dataset"].lower(), row["method"]): Printed.of(row["trees_queried_mean"], row["trees_queried_sd"])
-        for row in printed("soto_2016_table2")
-    }
+    rows = printed("soto_2016_table2")
+    figures = {(row["dataset"].lower(), row["method"]): Printed.of(row, "trees_queried") for row in rows}
     differences: list[float | None] = []
 
     def cells(runs: Records) -> Iterator[str]:
@@ -131,13 +113,9 @@ def rules_by_problem(records: Records, rules: tuple[str, ...]) -> str:
 
 def cells_of_rules(runs: Records, rules: tuple[str, ...] = RULES) -> list[str]:
     """Trees asked and disagreement, by rule."""
-    cells = []
-    for rule in rules:
-        if rule in runs[0]["rules"]:
-            cells += [f"{of_rule(runs, rule, ASKED).mean():.1f}", percent(of_rule(runs, rule, DISAGREEMENT))]
-        else:
-            cells += ["–", "–"]
-    return cells
+    told = {rule: [of_rule(runs, rule, what) for what in (ASKED, DISAGREEMENT)] for rule in runs[0]["rules"]}
+    pairs = [[f"{told[rule][0].mean():.1f}", percent(told[rule][1])] if rule in told else ["–", "–"] for rule in rules]
+    return [cell for pair in pairs for cell in pair]
 
 
 def errors_of_drawn(records: Records) -> str:
@@ -163,10 +141,8 @@ def figure_1(records: Records) -> Figure:
         left.set(title=problem, xlabel=f"share of the {TREES} votes for class 1", ylabel="share of rows")
         asked = 1.0 - np.array(ALPHAS)
         right.plot(asked, asked, "k--", linewidth=0.8)
-        for name, curve in zip(
-            ("HYPER", "SIBA", "FIXED"), np.mean([run["alphas"] for run in runs], axis=0).T, strict=True
-        ):
-            right.plot(asked, curve, "o-", label=name, markersize=3)
+        curves = np.mean([run["alphas"] for run in runs], axis=0)
+        right.plot(asked, curves, "o-", label=("HYPER", "SIBA", "FIXED"), markersize=3)
         right.set(title=problem, xlabel="1 − α", ylabel="disagreement")
         right.legend(fontsize=8)
     return figure
@@ -191,10 +167,8 @@ def by_framework(records: Records) -> str:
 def told(runs: Records) -> list[str]:
     """The results of our runs with one framework, for each of `FINDINGS`."""
     groups, at = groups_of(runs, "problem"), ALPHAS.index(0.99)
-    fixed = sum(
-        np.mean([run["alphas"][at][2] for run in group]) > np.mean([run["alphas"][at][0] for run in group])
-        for group in groups
-    )
+    curves = [np.mean([run["alphas"][at] for run in group], axis=0) for group in groups]
+    fixed = sum(curve[2] > curve[0] for curve in curves)
     mean = {rule: [of_rule(group, rule, DISAGREEMENT).mean() for group in groups] for rule in ("SIBA", "HYPER")}
     return [
         f"{percent(mean['HYPER'])} % on average",

@@ -167,7 +167,7 @@ class LightGbmTrainer(Trainer):
         refuse_other_samplers(forest.sampling.parameters)
         give(dependence_of(forest))
 
-    def start(self, *, fraction: float | None = None, seed: int | None = None, **of_rows: Any) -> LightGbmInTraining:
+    def start(self, *, fraction: float | None = None, seed: int | None = None) -> LightGbmInTraining:
         """A forest without trees, with another bagging fraction or seed if given.
 
         With ``seed=None`` it is the forest that ``lightgbm.train`` would train. Another seed changes the bags and the
@@ -185,19 +185,19 @@ class LightGbmTrainer(Trainer):
         elif self._is_balanced():
             raise ValueError("with pos_/neg_bagging_fraction, bagging_fraction has no effect: leave one of them out")
         params = self._with_bags(None if fraction is None else share("fraction", fraction), seed)
-        return LightGbmInTraining(self, params, **of_rows)
+        return LightGbmInTraining(self, params)
 
     def with_fraction(self, fraction: float) -> dict[str, Any]:
         return self._with_bags(fraction, None)
 
-    def start_after(self, number: int, **of_rows: Any) -> LightGbmInTraining:
+    def start_after(self, number: int) -> LightGbmInTraining:
         used, params = [seed for seed, _ in self.forest.sampling.blocks], None
         for _ in range(number):
             params = self._drawing_otherwise(used)
             used.append(params["bagging_seed"])
-        return self.start(**of_rows) if params is None else LightGbmInTraining(self, params, **of_rows)
+        return self.start() if params is None else LightGbmInTraining(self, params)
 
-    def resume(self, model: Any, **of_rows: Any) -> LightGbmInTraining:
+    def resume(self, model: Any) -> LightGbmInTraining:
         """A forest that begins with a copy of the trees of ``model``; see `Trainer.resume`.
 
         The bags of these trees are proven, and their votes counted, on the raw rows.
@@ -219,7 +219,7 @@ class LightGbmTrainer(Trainer):
         rows = forest.open(self.rows)
         bags = forest.bags(Layout.alone(rows.n_rows), self.label, None, None, None)
         params = self._drawing_otherwise([seed for seed, _ in forest.sampling.blocks])
-        training = LightGbmInTraining(self, params, **of_rows)
+        training = LightGbmInTraining(self, params)
         sums = out_of_bag(forest, bags, leaf_lookup(forest, rows), training.threshold, training.groups)
         training.first, training.of_first, training.out_of_bag = forest.booster, sums, sums
         training.n_trees = forest.n_trees
@@ -264,8 +264,8 @@ class LightGbmInTraining(ForestInTraining):
         The sums of the out-of-bag outputs of those trees.
     """
 
-    def __init__(self, trainer: LightGbmTrainer, params: dict[str, Any], **of_rows: Any) -> None:
-        super().__init__(trainer, **of_rows)
+    def __init__(self, trainer: LightGbmTrainer, params: dict[str, Any]) -> None:
+        super().__init__(trainer)
         self._booster, self._rows = lgb.Booster(params, trainer.dtrain), trainer.rows
         self._votes: VotesInTraining | None = None
         self.first: lgb.Booster | None = None

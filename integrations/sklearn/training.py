@@ -98,25 +98,25 @@ class SklearnTrainer(Trainer):
             lacking = forest.classes[missing].tolist()
             raise ValueError(f"y lacks the classes {lacking} of the training: give the labels of the training")
 
-    def start(self, *, fraction: float | None = None, seed: int | None = None, **of_rows: Any) -> SklearnInTraining:
+    def start(self, *, fraction: float | None = None, seed: int | None = None) -> SklearnInTraining:
         """An ensemble without members yet; the seed is 0 if the fitted ensemble names none."""
         model = clone(self.forest.booster)
         if fraction is not None:
             model = SklearnTraining().with_fraction(model, fraction, len(self.label))
         model.set_params(random_state=self.seed if seed is None else seed)
-        return SklearnInTraining(self, model, 0, **of_rows)
+        return SklearnInTraining(self, model, 0)
 
     def left_out(self, fraction: float) -> float:
         if not self.forest.booster.bootstrap:
             return super().left_out(fraction)
         return float(np.exp(-ratio_with_replacement(fraction)))
 
-    def resume(self, model: Any, **of_rows: Any) -> SklearnInTraining:
+    def resume(self, model: Any) -> SklearnInTraining:
         """A copy of the fitted ensemble; its own ``random_state`` draws the new members."""
         copied = part_of(self.forest.booster, np.arange(self.forest.n_trees))
         # Further fits must not draw from the caller's own generator.
         copied.random_state = copy.deepcopy(copied.random_state)
-        return SklearnInTraining(self, copied, self.forest.n_trees, **of_rows)
+        return SklearnInTraining(self, copied, self.forest.n_trees)
 
 
 class SklearnInTraining(ForestInTraining):
@@ -131,8 +131,8 @@ class SklearnInTraining(ForestInTraining):
         Number of members that ``model`` already has, whose bags are proven.
     """
 
-    def __init__(self, trainer: SklearnTrainer, model: Any, n_trees: int, **of_rows: Any) -> None:
-        super().__init__(trainer, **of_rows)
+    def __init__(self, trainer: SklearnTrainer, model: Any, n_trees: int) -> None:
+        super().__init__(trainer)
         self.n_trees, self.voting = n_trees, trainer.forest.voting_at(self.threshold)
         self._trainer, self._model, self._read = trainer, model, type(trainer.forest)
         self._settings = {name: getattr(model, name) for name in ("warm_start", "oob_score")}

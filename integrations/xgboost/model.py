@@ -260,6 +260,9 @@ class XgboostForest(XgboostModel, Forest):
                 f"the sums that XGBoost stores cannot prove the bags of '{self._objective}': train with one of "
                 f"{', '.join(sorted(CONSTANT_HESSIAN))}, or take {FRESH_ROWS}"
             )
+        if self._of_class_1 != 1.0 and not self.classes.size:
+            given = f"scale_pos_weight={self._of_class_1:g} was set in training"
+            raise InbagError(f"{given}: train without it, or take {FRESH_ROWS}")
         why = why_not_rebuilt(self.settings)
         if why is None and not self.ensemble.cover.any():
             why = (
@@ -269,14 +272,18 @@ class XgboostForest(XgboostModel, Forest):
         if why is not None:
             raise InbagError(f"{why}, or take {FRESH_ROWS}")
 
+    @property
+    def _of_class_1(self) -> float:
+        """The weight of rows of class 1."""
+        return float(self._objective_settings.get("reg_loss_param", {}).get("scale_pos_weight", 1))
+
     def _row_weights(self, n_rows: int, y: Any, sample_weight: Any) -> Floats:
-        weight = sample_weights(sample_weight, n_rows)
-        of_class_1 = float(self._objective_settings.get("reg_loss_param", {}).get("scale_pos_weight", 1))
+        weight, of_class_1 = sample_weights(sample_weight, n_rows), self._of_class_1
         if of_class_1 == 1.0:
             return weight
-        if y is None or not self.classes.size:
-            advice = "give y, which the proof of its bags needs" if self.classes.size else "train without it"
-            raise InbagError(f"scale_pos_weight={of_class_1:g} was set in training: {advice}, or take {FRESH_ROWS}")
+        if y is None:
+            given = f"scale_pos_weight={of_class_1:g} was set in training"
+            raise InbagError(f"{given}: give y, which the proof of its bags needs, or take {FRESH_ROWS}")
         return np.where(class_indices(self.classes, y, n_rows) == 1, of_class_1, 1.0) * weight
 
     @property

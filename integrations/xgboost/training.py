@@ -169,27 +169,27 @@ class XgboostTrainer(Trainer):
         self.fraction = float(setting(forest.settings["gradient_booster"]["tree_train_param"]["subsample"]))
         self.seed = int(forest.settings["generic_param"]["seed"])
 
-    def start(self, *, fraction: float | None = None, seed: int | None = None, **of_rows: Any) -> XgboostInTraining:
+    def start(self, *, fraction: float | None = None, seed: int | None = None) -> XgboostInTraining:
         fraction = self.fraction if fraction is None else share("fraction", fraction)
         if fraction == 1.0:
             raise InbagError("with subsample=1 no row is out of bag: give a subsample below 1, such as 0.632")
         seed = self.seed if seed is None else whole("seed", seed, at_least=0)
-        return XgboostInTraining(self, fraction, seed, **of_rows)
+        return XgboostInTraining(self, fraction, seed)
 
     def with_fraction(self, fraction: float) -> dict[str, Any]:
         return {**self.params, "subsample": fraction}
 
-    def start_after(self, number: int, **of_rows: Any) -> XgboostInTraining:
+    def start_after(self, number: int) -> XgboostInTraining:
         seed = next(itertools.islice(_seeds(self.seed), number, None))
-        return self.start(seed=seed, **of_rows)
+        return self.start(seed=seed)
 
-    def resume(self, model: Any, **of_rows: Any) -> XgboostInTraining:
+    def resume(self, model: Any) -> XgboostInTraining:
         forest = forest_of(booster_of(model))
         drawn = forest.drawn_bags()
         fraction = self.fraction if drawn is None else float(setting(str(drawn.subsample)))
         if np.float32(fraction) != np.float32(self.fraction):
             raise NotAForestError(f"the forest has subsample={fraction:g}, not {self.fraction:g}: give its params")
-        training = self.start(**of_rows)
+        training = self.start()
         _check_alike([forest, self.forest])
         ours, theirs = (trees.settings["gradient_booster"]["tree_train_param"] for trees in (self.forest, forest))
         other = {name: theirs[name] for name in ours.keys() & theirs.keys() if ours[name] != theirs[name]}
@@ -203,8 +203,8 @@ class XgboostTrainer(Trainer):
 class XgboostInTraining(ForestInTraining):
     """A forest in blocks, each trained by XGBoost from its own seed."""
 
-    def __init__(self, trainer: XgboostTrainer, fraction: float, seed: int, **of_rows: Any) -> None:
-        super().__init__(trainer, **of_rows)
+    def __init__(self, trainer: XgboostTrainer, fraction: float, seed: int) -> None:
+        super().__init__(trainer)
         self._trainer = trainer
         self._params = {name: value for name, value in trainer.params.items() if name != "random_state"}
         self._params["subsample"] = fraction

@@ -60,7 +60,7 @@ ForestPointer make_forest(const Tuple& nodes, const Tuple& columns, std::size_t 
 // bytes of all, then the second ones. Fills nodes, and the places of leaves.
 void unpack_nodes(const Array<const std::uint8_t, 1>& is_leaf, const Array<const std::uint8_t, 1>& column,
                   const Array<const std::uint8_t, 1>& rank, const Array<const std::uint8_t, 1>& missing,
-                  const Array<const std::int64_t, 1>& tree_start, const Array<std::uint64_t, 1>& nodes,
+                  const ConstIndices& tree_start, const Array<std::uint64_t, 1>& nodes,
                   const Array<std::int64_t, 1>& leaf) {
     const std::size_t n = nodes.size(), n_leaves = leaf.size(), n_splits = n - n_leaves;
     const std::uint8_t* bits = is_leaf.data();
@@ -86,7 +86,7 @@ void unpack_nodes(const Array<const std::uint8_t, 1>& is_leaf, const Array<const
     const std::span<const std::int64_t> starts = tree_start.span();
     const std::span<std::uint64_t> words = nodes.span();
     std::vector<std::int64_t> places(n_leaves + 1);
-    std::size_t split = 0, found = 0, tree = 0;
+    std::size_t split = 0, n_found = 0, tree = 0;
     for (std::size_t place = 0; place < n; ++place) {  // without a branch: nobody foresees where leaves are
         while (tree + 1 < starts.size() && starts[tree + 1] <= static_cast<std::int64_t>(place)) ++tree;
         const std::size_t is = is_set(place);
@@ -94,8 +94,8 @@ void unpack_nodes(const Array<const std::uint8_t, 1>& is_leaf, const Array<const
         // has one leaf more than splits.
         const std::uint64_t left = is ? place : 2 * split + tree + 1, test = is ? RANK_MASK : tests[split];
         words[place] = left << LEFT_SHIFT | test;
-        places[found] = static_cast<std::int64_t>(place);
-        found += is;
+        places[n_found] = static_cast<std::int64_t>(place);
+        n_found += is;
         split += 1 - is;
     }
     std::copy_n(places.begin(), n_leaves, leaf.data());
@@ -104,19 +104,19 @@ void unpack_nodes(const Array<const std::uint8_t, 1>& is_leaf, const Array<const
 Rows quantised(const ForestPointer& forest, const AnyMatrix& X) {
     expect(X.columns() >= forest->n_features(), "the rows have fewer columns than the forest was trained on");
     Released released;
-    Rows found(forest, X.rows());
+    Rows rows(forest, X.rows());
     if (X.is_single())
-        forest->quantise(X.strided<float>(), found.q());
+        forest->quantise(X.strided<float>(), rows.q());
     else
-        forest->quantise(X.strided<double>(), found.q());
-    return found;
+        forest->quantise(X.strided<double>(), rows.q());
+    return rows;
 }
 
-template <class T>
+// Add a column that is of one of these types.
+template <class... T>
 bool add_column(const Buffer& column, Table& table) {
-    if (!column.is<T>()) return false;
-    table.add<T>(static_cast<const char*>(column.view().buf), column.view().strides[0]);
-    return true;
+    const Py_buffer& view = column.view();
+    return ((column.is<T>() && (table.add<T>(static_cast<const char*>(view.buf), view.strides[0]), true)) || ...);
 }
 
 // Rows of which each column is an array of its own.
@@ -131,35 +131,33 @@ Rows quantised_columns(const ForestPointer& forest, const nb::typed<nb::sequence
                "a column is no list of numbers");
         expect(static_cast<std::size_t>(buffer.view().shape[0]) == table.rows,
                "a column has other rows than the first");
-        expect(add_column<double>(buffer, table) || add_column<float>(buffer, table) ||
-                   add_column<std::int8_t>(buffer, table) || add_column<std::uint8_t>(buffer, table) ||
-                   add_column<std::int16_t>(buffer, table) || add_column<std::uint16_t>(buffer, table) ||
-                   add_column<std::int32_t>(buffer, table) || add_column<std::uint32_t>(buffer, table),
-               "a column is of a type that double precision does not hold");
+        const bool is_added = add_column<double, float, std::int8_t, std::uint8_t, std::int16_t, std::uint16_t,
+                                         std::int32_t, std::uint32_t>(buffer, table);
+        expect(is_added, "a column is of a type that double precision does not hold");
     }
     Released released;
-    Rows found(forest, table.rows);
-    forest->quantise(table, found.q());
-    return found;
+    Rows rows(forest, table.rows);
+    forest->quantise(table, rows.q());
+    return rows;
 }
 
-Rows quantised_sparse(const ForestPointer& forest, const Array<const double, 1>& data,
-                      const Array<const std::int64_t, 1>& index, const Array<const std::int64_t, 1>& start) {
+Rows quantised_sparse(const ForestPointer& forest, const Array<const double, 1>& data, const ConstIndices& index,
+                      const ConstIndices& start) {
     expect(start.size() > 0 && data.size() == index.size(),
            "the sparse rows are damaged: values and columns are not alike in number");
     std::int64_t last = 0;
-    for (const std::int64_t each : start.span()) {
-        expect(last <= each && each <= static_cast<std::int64_t>(data.size()),
+    for (const std::int64_t first : start.span()) {
+        expect(last <= first && first <= static_cast<std::int64_t>(data.size()),
                "the sparse rows are damaged: a row does not begin where another ends");
-        last = each;
+        last = first;
     }
     Released released;
-    Rows found(forest, start.size() - 1);
-    forest->quantise_sparse(data.span(), index.span(), start.span(), found.q());
-    return found;
+    Rows rows(forest, start.size() - 1);
+    forest->quantise_sparse(data.span(), index.span(), start.span(), rows.q());
+    return rows;
 }
 
-void reach(const Rows& rows, const Array<const std::int64_t, 1>& index, const Array<std::int64_t, 2>& leaf) {
+void reach(const Rows& rows, const ConstIndices& index, const Array<std::int64_t, 2>& leaf) {
     index.expect({rows.forest().n_nodes()}, "index");
     leaf.expect({rows.n_rows(), rows.forest().n_trees()}, "leaf");
     Released released;
@@ -171,7 +169,7 @@ template <class Real>
 void add_scores(const Rows& rows, const Array<Real, 2>& total) {
     expect_totals(rows, total);
     Released released;
-    AllScores<Real> rule(rows.forest(), total.matrix(), rows.most());
+    Sums<Real> rule(rows.forest(), total.matrix(), rows.most());
     rows.run(rule);
 }
 
@@ -237,7 +235,7 @@ public:
         }
     }
 
-    // What is predicted, with the trees that rows ask if these are wanted; None if the rows need more checks.
+    // What is predicted, with how many trees predicted each row if that is wanted; None if the rows need more checks.
     // A frame may have held whole numbers that double precision rounds, and some frameworks round in another way.
     nb::object predict(nb::handle X, bool return_trees, bool of_frame) const {
         AnyMatrix rows;
@@ -268,17 +266,17 @@ private:
         nb::object trees = return_trees ? empty_(nb::make_tuple(X.rows), int_) : nb::none();
         nb::object out = n_columns_ == 1 || is_label ? empty_(nb::make_tuple(X.rows), is_label ? int_ : real_)
                                                      : empty_(nb::make_tuple(X.rows, n_columns_), real_);
-        std::int64_t* asked = return_trees ? data_of<std::int64_t>(trees) : unwanted.data();
+        std::int64_t* n_used = return_trees ? data_of<std::int64_t>(trees) : unwanted.data();
         bool is_taken = false;
         if (is_label) {
-            const Answers answers{data_of<std::int64_t>(out), asked};
+            const Answers answers{data_of<std::int64_t>(out), n_used};
             Released released;
             is_taken = refused_.takes(X, of_frame);
             if (is_taken) label(X, start, answers);
         } else {
             const Matrix<Real> numbers{data_of<Real>(out), X.rows, n_columns_};
             Released released;
-            std::fill_n(asked, X.rows, static_cast<std::int64_t>(forest_->n_members()));
+            std::fill_n(n_used, X.rows, static_cast<std::int64_t>(forest_->n_members()));
             is_taken = refused_.takes(X, of_frame);
             if (is_taken) number(X, start, numbers);
         }
@@ -290,7 +288,7 @@ private:
     template <class T, class Real>
     void label(const Strided<T>& X, const std::vector<Real>& start, const Answers& answers) const {
         std::fill_n(answers.label, X.rows, std::int64_t{-1});
-        std::fill_n(answers.asked, X.rows, static_cast<std::int64_t>(forest_->n_members()));
+        std::fill_n(answers.n_used, X.rows, static_cast<std::int64_t>(forest_->n_members()));
         const Temporary<std::uint16_t> q(X.rows * forest_->n_columns());
         forest_->quantise(X, q.data());
         const Rows rows(forest_, X.rows, q.data());
@@ -300,7 +298,7 @@ private:
         }
         const double scale = static_cast<double>(forest_->n_members()) / label_of_.predicting.divisor;
         const TreeAlone<Real> alone{static_cast<Real>(scale), start};
-        by_votes_->settle(rows, alone, n_columns_, answers);
+        settle(*by_votes_, rows, alone, n_columns_, answers);
     }
 
     template <class T, class Real>
@@ -310,12 +308,6 @@ private:
         predict_few(Rows(forest_, X.rows, q.data()), label_of_.predicting, start, out);
     }
 };
-
-template <class Real>
-void bind_rows_of(nb::class_<Rows>& rows) {
-    rows.def("add_scores", &add_scores<Real>, nb::arg("total"));
-    rows.def("count", &count_all<Real>, nb::arg("alone"), nb::arg("counts"));
-}
 
 }  // namespace
 
@@ -331,10 +323,13 @@ void bind_forest(nb::module_& m) {
             nb::arg("divisor"), nb::arg("slope"), nb::arg("link"))
         .def("predict", &predict_sums<float>, nb::arg("total"), nb::arg("out"))
         .def("predict", &predict_sums<double>, nb::arg("total"), nb::arg("out"));
-    nb::class_<Rows> rows(m, "Rows");
-    rows.def("__len__", &Rows::n_rows).def("reach", &reach, nb::arg("index"), nb::arg("leaf"));
-    bind_rows_of<float>(rows);
-    bind_rows_of<double>(rows);
+    nb::class_<Rows>(m, "Rows")
+        .def("__len__", &Rows::n_rows)
+        .def("reach", &reach, nb::arg("index"), nb::arg("leaf"))
+        .def("add_scores", &add_scores<float>, nb::arg("total"))
+        .def("add_scores", &add_scores<double>, nb::arg("total"))
+        .def("count", &count_all<float>, nb::arg("alone"), nb::arg("counts"))
+        .def("count", &count_all<double>, nb::arg("alone"), nb::arg("counts"));
     nb::class_<Forest>(m, "Forest")
         .def(nb::new_(&make_forest), nb::arg("nodes"), nb::arg("columns"), nb::arg("n_outputs"), nb::arg("n_features"),
              nb::arg("single_precision"), nb::arg("missing_value"), nb::arg("zero_within"), nb::arg("lowest_category"),

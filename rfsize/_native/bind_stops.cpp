@@ -13,10 +13,10 @@ namespace {
 
 template <class Real>
 void settle_by_scores(const ScoreStop& stop, const Rows& rows, const Array<Real, 2>& total,
-                      const Array<std::int64_t, 1>& label, const Array<std::int64_t, 1>& asked) {
+                      const Array<std::int64_t, 1>& label, const Array<std::int64_t, 1>& n_used) {
     expect_totals(rows, total);
     expect_fit(rows.forest(), stop);
-    const Answers answers = answers_of(rows, label, asked);
+    const Answers answers = answers_of(rows, label, n_used);
     Released released;
     ByScores<Real> rule(rows.forest(), stop, total.matrix(), answers, rows.most());
     rows.run(rule);
@@ -24,23 +24,23 @@ void settle_by_scores(const ScoreStop& stop, const Rows& rows, const Array<Real,
 
 template <class Real>
 void settle_by_votes(const VoteStop& stop, const Rows& rows, const Array<const Real, 1>& alone, std::size_t n_classes,
-                     const Array<std::int64_t, 1>& label, const Array<std::int64_t, 1>& asked) {
+                     const Array<std::int64_t, 1>& label, const Array<std::int64_t, 1>& n_used) {
     const TreeAlone<Real> of = alone_of(rows.forest(), alone);
     expect_fit(rows.forest(), stop, n_classes);
-    const Answers answers = answers_of(rows, label, asked);
+    const Answers answers = answers_of(rows, label, n_used);
     Released released;
-    stop.settle(rows, of, n_classes, answers);
+    settle(stop, rows, of, n_classes, answers);
 }
 
 template <class Real>
 void settle_by_spread(const SpreadStop& stop, const Rows& rows, const Array<Real, 2>& total,
-                      const Array<std::int64_t, 1>& asked) {
+                      const Array<std::int64_t, 1>& n_used) {
     expect_totals(rows, total);
     expect(stop.start.size() == rows.forest().n_scores() && stop.n_members() == rows.forest().n_members(),
            "the stops are for another forest");
-    asked.expect({rows.n_rows()}, "asked");
+    n_used.expect({rows.n_rows()}, "n_used");
     Released released;
-    BySpread<Real> rule(rows.forest(), stop, total.matrix(), asked.data(), rows.most());
+    BySpread<Real> rule(rows.forest(), stop, total.matrix(), n_used.data(), rows.most());
     rows.run(rule);
 }
 
@@ -58,10 +58,10 @@ void looks(const SpreadStop& stop, const Array<const Real, 3>& values, const Arr
 template <class Real>
 void bind_settle(nb::class_<ScoreStop>& by_scores, nb::class_<VoteStop>& by_votes, nb::class_<SpreadStop>& by_spread) {
     by_scores.def("settle", &settle_by_scores<Real>, nb::arg("rows"), nb::arg("total"), nb::arg("label"),
-                  nb::arg("asked"));
+                  nb::arg("n_used"));
     by_votes.def("settle", &settle_by_votes<Real>, nb::arg("rows"), nb::arg("alone"), nb::arg("n_classes"),
-                 nb::arg("label"), nb::arg("asked"));
-    by_spread.def("settle", &settle_by_spread<Real>, nb::arg("rows"), nb::arg("total"), nb::arg("asked"));
+                 nb::arg("label"), nb::arg("n_used"));
+    by_spread.def("settle", &settle_by_spread<Real>, nb::arg("rows"), nb::arg("total"), nb::arg("n_used"));
     by_spread.def("looks", &looks<Real>, nb::arg("values"), nb::arg("left"), nb::arg("mean"));
 }
 
@@ -116,13 +116,12 @@ void bind_priors(nb::module_& m) {
         nb::arg("wins_0"), nb::arg("wins_1"), nb::arg("alpha"), nb::arg("low"), nb::arg("high"));
     m.def(
         "bounds_outcome",
-        [](const ConstDoubles& wins_0, const ConstDoubles& wins_1, const ConstBounds& low, const ConstBounds& high) {
-            wins_1.expect({wins_0.size()}, "wins_1");
-            expect_bounds(wins_0.size(), low.span(), high.span());
+        [](const ConstDoubles& wins, bool winner, const ConstBounds& low, const ConstBounds& high) {
+            expect_bounds(wins.size(), low.span(), high.span());
             Released released;
-            return bounds_outcome(wins_0.span(), wins_1.span(), low.span(), high.span());
+            return bounds_outcome(wins.span(), winner, low.span(), high.span());
         },
-        nb::arg("wins_0"), nb::arg("wins_1"), nb::arg("low"), nb::arg("high"));
+        nb::arg("wins"), nb::arg("winner"), nb::arg("low"), nb::arg("high"));
     m.def(
         "mark_stops",
         [](std::size_t n_trees, std::size_t n_classes, const ConstDoubles& prior, double alpha,
@@ -159,11 +158,21 @@ void bind_priors(nb::module_& m) {
 
 void bind_counts(nb::module_& m) {
     m.def(
+        "running_leads",
+        [](const Array<const double, 3>& scores, double cut, const Array<double, 2>& lead,
+           const Array<std::int32_t, 2>& label) {
+            lead.expect({scores.shape(0), scores.shape(1)}, "lead");
+            label.expect({scores.shape(0), scores.shape(1)}, "label");
+            expect(scores.shape(2) > 0, "there are no scores");
+            Released released;
+            running_leads(scores.span(), scores.shape(2), cut, lead.matrix(), label.matrix());
+        },
+        nb::arg("scores"), nb::arg("cut"), nb::arg("lead"), nb::arg("label"));
+    m.def(
         "count_stops",
-        [](const Array<const double, 2>& number, const Array<const bool, 2>& differs,
-           const Array<const std::int64_t, 1>& group, const ConstDoubles& limits, double low, double high,
-           const ConstDoubles& scale, const ConstDoubles& share, double origin, const Array<std::int64_t, 2>& differing,
-           const Array<std::int64_t, 2>& trees) {
+        [](const Array<const double, 2>& number, const Array<const bool, 2>& differs, const ConstIndices& group,
+           const ConstDoubles& limits, double low, double high, const ConstDoubles& scale, const ConstDoubles& share,
+           double origin, const Array<std::int64_t, 2>& differing, const Array<std::int64_t, 2>& trees) {
             const std::size_t n_rows = number.shape(0), n_trees = number.shape(1), n_classes = differing.shape(0);
             differs.expect({n_rows, n_trees}, "differs");
             group.expect({n_rows}, "group");

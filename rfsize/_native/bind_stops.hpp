@@ -15,10 +15,10 @@ void expect_totals(const Rows& rows, const Array<Real, 2>& total) {
     expect(rows.forest().is_single() == std::is_same_v<Real, float>, "total is of another precision than the forest");
 }
 
-inline Answers answers_of(const Rows& rows, const Array<std::int64_t, 1>& label, const Array<std::int64_t, 1>& asked) {
+inline Answers answers_of(const Rows& rows, const Array<std::int64_t, 1>& label, const Array<std::int64_t, 1>& n_used) {
     label.expect({rows.n_rows()}, "label");
-    asked.expect({rows.n_rows()}, "asked");
-    return {label.data(), asked.data()};
+    n_used.expect({rows.n_rows()}, "n_used");
+    return {label.data(), n_used.data()};
 }
 
 inline void expect_fit(const Forest& forest, const ScoreStop& stop) {

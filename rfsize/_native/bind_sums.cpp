@@ -1,8 +1,8 @@
-// Sums over rows and trees, leads, theory and bags, as Python sees them.
+// Sums over rows and trees, permuted columns, theory and bags, as Python sees them.
 #include "bags.hpp"
 #include "bindings.hpp"
 #include "count.hpp"
-#include "leads.hpp"
+#include "permuted.hpp"
 #include "theory.hpp"
 
 namespace rfsize {
@@ -24,29 +24,34 @@ void bind_count_votes(nb::module_& m) {
         nb::arg("vote"), nb::arg("may_vote"), nb::arg("counts"));
 }
 
+LeafScores scores_of(const Array<const std::int64_t, 3>& leaf, const Array<const double, 2>& raw,
+                     std::size_t n_scores) {
+    const std::size_t of_leaves = leaf.shape(2) > 1 ? leaf.shape(2) : leaf.shape(2) * raw.shape(1);
+    expect(0 < n_scores && n_scores <= of_leaves && raw.shape(1) > 0, "the leaves have fewer scores than are added up");
+    return {leaf.data(), leaf.shape(0), leaf.shape(1), leaf.shape(2), raw.matrix()};
+}
+
 void bind_counting(nb::module_& m) {
     bind_count_votes<bool>(m);
     bind_count_votes<std::int64_t>(m);
     m.def(
         "add_up_scores",
         [](const Array<const std::int64_t, 3>& leaf, const Array<const bool, 2>& may_vote,
-           const Array<const double, 2>& raw, const Array<std::int32_t, 1>& asked, const Array<double, 2>& mean,
+           const Array<const double, 2>& raw, const Array<std::int32_t, 1>& n_votes, const Array<double, 2>& mean,
            const Array<double, 2>& scatter) {
             const std::size_t n_rows = leaf.shape(0), n_scores = mean.shape(1);
+            const LeafScores scores = scores_of(leaf, raw, n_scores);
             may_vote.expect({n_rows, leaf.shape(1)}, "may_vote");
-            asked.expect({n_rows}, "asked");
+            n_votes.expect({n_rows}, "n_votes");
             mean.expect({n_rows, n_scores}, "mean");
             scatter.expect({n_rows, n_scores * (n_scores + 1) / 2}, "scatter");
-            expect(n_scores > 0 && raw.shape(1) > 0 && (leaf.shape(2) > 1 ? leaf.shape(2) : raw.shape(1)) >= n_scores,
-                   "the leaves have fewer scores than there are means");
             Released released;
-            const LeafScores scores{leaf.data(), n_rows, leaf.shape(1), leaf.shape(2), raw.matrix()};
             if (n_scores == 1 && leaf.shape(2) == 1)
-                add_up_one_score(scores, may_vote.matrix(), asked.span(), mean.matrix(), scatter.matrix());
+                add_up_one_score(scores, may_vote.matrix(), n_votes.span(), mean.matrix(), scatter.matrix());
             else
-                add_up_scores(scores, may_vote.matrix(), asked.span(), mean.matrix(), scatter.matrix());
+                add_up_scores(scores, may_vote.matrix(), n_votes.span(), mean.matrix(), scatter.matrix());
         },
-        nb::arg("leaf"), nb::arg("may_vote"), nb::arg("raw"), nb::arg("asked"), nb::arg("mean"), nb::arg("scatter"));
+        nb::arg("leaf"), nb::arg("may_vote"), nb::arg("raw"), nb::arg("n_votes"), nb::arg("mean"), nb::arg("scatter"));
     m.def(
         "add_by_part",
         [](const Array<const std::int64_t, 3>& leaf, const Array<const bool, 3>& may_score,
@@ -57,11 +62,10 @@ void bind_counting(nb::module_& m) {
             total.expect({n_rows, n_parts, n_scores}, "total");
             n_scored.expect({n_rows, n_parts, n_bags}, "n_scored");
             expect(n_parts > 0 && (n_bags == 1 || n_bags == n_scores), "there are no parts, or bags of no scores");
-            expect(n_scores > 0 && raw.shape(1) > 0 && (leaf.shape(2) > 1 ? leaf.shape(2) : raw.shape(1)) >= n_scores,
-                   "the leaves have fewer scores than there are totals");
+            const LeafScores scores = scores_of(leaf, raw, n_scores);
             Released released;
-            add_by_part({leaf.data(), n_rows, leaf.shape(1), leaf.shape(2), raw.matrix()},
-                        {may_score.data(), leaf.shape(1), n_bags}, n_parts, n_scores, total.data(), n_scored.data());
+            add_by_part(scores, {may_score.data(), leaf.shape(1), n_bags}, n_parts, n_scores, total.data(),
+                        n_scored.data());
         },
         nb::arg("leaf"), nb::arg("may_score"), nb::arg("raw"), nb::arg("total"), nb::arg("n_scored"));
     m.def(
@@ -106,34 +110,57 @@ void bind_counting(nb::module_& m) {
         nb::arg("leaf"), nb::arg("seen"), nb::arg("value"), nb::arg("total"));
 }
 
-void bind_leads(nb::module_& m) {
-    m.def(
-        "running_leads",
-        [](const Array<const double, 3>& scores, double cut, const Array<double, 2>& lead,
-           const Array<std::int32_t, 2>& label) {
-            lead.expect({scores.shape(0), scores.shape(1)}, "lead");
-            label.expect({scores.shape(0), scores.shape(1)}, "label");
-            expect(scores.shape(2) > 0, "there are no scores");
-            Released released;
-            running_leads(scores.span(), scores.shape(2), cut, lead.matrix(), label.matrix());
-        },
-        nb::arg("scores"), nb::arg("cut"), nb::arg("lead"), nb::arg("label"));
+void expect_all_below(std::span<const std::int64_t> indices, std::size_t size, const char* message) {
+    for (const std::int64_t index : indices) expect(static_cast<std::uint64_t>(index) < size, message);
+}
+
+Permutation checked_permutation(const Rows& rows, std::size_t tree, const ConstIndices& order, const ConstBounds& sets,
+                                const ConstIndices& shift) {
+    expect(tree < rows.forest().n_trees(), "there is no such tree");
+    sets.expect({rows.forest().n_columns()}, "set_of_column");
+    const Permutation permutation{order.span(), sets.span(), shift.span()};
+    expect_all_below(permutation.order, rows.n_rows(), "the order has a row that is not there");
+    expect_all_below(permutation.shift, permutation.order.size() + 1, "a set is shifted beyond the last row");
+    for (const std::int32_t set : permutation.set_of_column)
+        expect(set >= -1 && set < static_cast<std::int64_t>(permutation.n_sets()), "a column is of a set that is none");
+    return permutation;
+}
+
+void changes_of_scores(const Rows& rows, std::size_t tree, const ConstIndices& order, const ConstBounds& set_of_column,
+                       const ConstIndices& shift, const Array<const bool, 1>& is_oob,
+                       const Array<const double, 2>& scores, std::size_t first, const Array<double, 2>& as_they_are,
+                       const Array<double, 3>& changed) {
+    const Permutation permutation = checked_permutation(rows, tree, order, set_of_column, shift);
+    const std::size_t n_scores = as_they_are.shape(1);
+    is_oob.expect({rows.n_rows()}, "is_oob");
+    scores.expect({rows.forest().n_nodes(), scores.shape(1)}, "scores");
+    expect(first <= n_scores && scores.shape(1) <= n_scores - first, "the forest has fewer scores than the tree");
+    as_they_are.expect({rows.n_rows(), n_scores}, "as_they_are");
+    changed.expect({permutation.n_sets(), rows.n_rows(), n_scores}, "changed");
+    Released released;
+    add_changes(rows, tree, permutation, is_oob.span(),
+                {scores.matrix(), first, n_scores, as_they_are.data(), changed.data()});
+}
+
+void bind_permuted(nb::module_& m) {
+    m.def("changes_of_scores", &changes_of_scores, nb::arg("rows"), nb::arg("tree"), nb::arg("order"),
+          nb::arg("set_of_column"), nb::arg("shift"), nb::arg("is_oob"), nb::arg("scores"), nb::arg("first"),
+          nb::arg("as_they_are"), nb::arg("changed"));
 }
 
 void bind_theory(nb::module_& m) {
-    m.def("overtakes", &overtakes, nb::arg("n_trees"), nb::arg("a"), nb::arg("b"), nb::arg("wins_ties"));
     m.def(
         "disagreement",
-        [](std::int64_t n_trees, const ConstDoubles& leader, const Array<const std::int64_t, 1>& first,
-           const ConstDoubles& rival, const Array<const bool, 1>& wins_ties, const Array<double, 1>& out) {
+        [](std::int64_t n_trees, const ConstDoubles& leader, const ConstIndices& first, const ConstDoubles& rival,
+           const Array<const bool, 1>& wins_ties, const Array<double, 1>& out) {
             first.expect({leader.size() + 1}, "first");
             wins_ties.expect({rival.size()}, "wins_ties");
             out.expect({leader.size()}, "out");
             std::int64_t last = 0;
-            for (const std::int64_t each : first.span()) {
-                expect(last <= each && static_cast<std::size_t>(each) <= rival.size(),
+            for (const std::int64_t start : first.span()) {
+                expect(last <= start && static_cast<std::size_t>(start) <= rival.size(),
                        "the rivals of a row do not begin where those of another end");
-                last = each;
+                last = start;
             }
             Released released;
             disagreement(n_trees, leader.span(), first.span(), rival.span(), wins_ties.span(), out.span());
@@ -146,8 +173,8 @@ void bind_bags(nb::module_& m) {
     m.def(
         "draw_lightgbm",
         [](const Array<const std::uint32_t, 1>& first, const Array<const std::uint32_t, 1>& multiplier,
-           const Array<const std::uint32_t, 1>& increment, const Array<const std::int64_t, 1>& level,
-           const Array<bool, 2>& inbag, std::size_t row, std::size_t tree) {
+           const Array<const std::uint32_t, 1>& increment, const ConstIndices& level, const Array<bool, 2>& inbag,
+           std::size_t row, std::size_t tree) {
             increment.expect({multiplier.size()}, "increment");
             level.expect({first.size()}, "level");
             const auto fits = [](std::size_t start, std::size_t n, std::size_t size) {
@@ -176,7 +203,7 @@ void bind_bags(nb::module_& m) {
 
 void bind_sums(nb::module_& m) {
     bind_counting(m);
-    bind_leads(m);
+    bind_permuted(m);
     bind_theory(m);
     bind_bags(m);
 }

@@ -14,11 +14,11 @@ namespace rfsize {
 using Released = nb::gil_scoped_release;
 using ConstDoubles = Array<const double, 1>;
 using ConstBounds = Array<const std::int32_t, 1>;
+using ConstIndices = Array<const std::int64_t, 1>;
 
 void bind_forest(nb::module_& m);
 void bind_sums(nb::module_& m);
 void bind_stops(nb::module_& m);
-void bind_permuted(nb::module_& m);
 
 template <class T>
 std::vector<T> copied(const Array<const T, 1>& array) {

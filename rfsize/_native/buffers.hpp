@@ -20,29 +20,16 @@ namespace nb = nanobind;
 // The name of a type as NumPy has it.
 template <class T>
 constexpr auto dtype_name() {
-    using Plain = std::remove_const_t<T>;
-    if constexpr (std::is_same_v<Plain, bool>)
-        return nb::detail::const_name("numpy.bool");
-    else if constexpr (std::is_same_v<Plain, float>)
-        return nb::detail::const_name("numpy.float32");
-    else if constexpr (std::is_same_v<Plain, double>)
-        return nb::detail::const_name("numpy.float64");
-    else if constexpr (std::is_same_v<Plain, std::int8_t>)
-        return nb::detail::const_name("numpy.int8");
-    else if constexpr (std::is_same_v<Plain, std::uint8_t>)
-        return nb::detail::const_name("numpy.uint8");
-    else if constexpr (std::is_same_v<Plain, std::int16_t>)
-        return nb::detail::const_name("numpy.int16");
-    else if constexpr (std::is_same_v<Plain, std::uint16_t>)
-        return nb::detail::const_name("numpy.uint16");
-    else if constexpr (std::is_same_v<Plain, std::int32_t>)
-        return nb::detail::const_name("numpy.int32");
-    else if constexpr (std::is_same_v<Plain, std::uint32_t>)
-        return nb::detail::const_name("numpy.uint32");
-    else if constexpr (std::is_same_v<Plain, std::int64_t>)
-        return nb::detail::const_name("numpy.int64");
+    using nb::detail::const_name;
+    constexpr auto bits = const_name<8 * sizeof(T)>();
+    if constexpr (std::is_same_v<std::remove_const_t<T>, bool>)
+        return const_name("numpy.bool");
+    else if constexpr (std::is_floating_point_v<T>)
+        return const_name("numpy.float") + bits;
+    else if constexpr (std::is_signed_v<T>)
+        return const_name("numpy.int") + bits;
     else
-        return nb::detail::const_name("numpy.uint64");
+        return const_name("numpy.uint") + bits;
 }
 
 // A buffer that is held, of whatever type. It stays where it is: shape and strides may lie within.
@@ -101,9 +88,9 @@ public:
 
     std::size_t shape(int axis) const { return static_cast<std::size_t>(buffer_.view().shape[axis]); }
     std::size_t size() const {
-        std::size_t found = 1;
-        for (int axis = 0; axis < N; ++axis) found *= shape(axis);
-        return found;
+        std::size_t n = 1;
+        for (int axis = 0; axis < N; ++axis) n *= shape(axis);
+        return n;
     }
     T* data() const { return static_cast<T*>(buffer_.view().buf); }
     std::span<T> span() const { return {data(), size()}; }

@@ -27,15 +27,15 @@ void count_votes(const Matrix<const Vote>& vote, const Matrix<const bool>& may_v
         const Vote* of = vote.data + i * n_members;
         const bool* may = may_vote.data + i * n_members;
         if (n_classes == 2 && n_blocks == 1) {
-            std::int32_t ones = 0, asked = 0;
+            std::int32_t ones = 0, n_votes = 0;
             std::uint64_t all = 0;
             for (std::size_t member = 0; member < n_members; ++member) {
                 ones += may[member] & (of[member] != 0);
-                asked += may[member];
+                n_votes += may[member];
                 all |= static_cast<std::uint64_t>(of[member]);
             }
             if (all > 1) throw std::out_of_range("a vote is for no class");
-            counts[0] += asked - ones;
+            counts[0] += n_votes - ones;
             counts[1] += ones;
             continue;
         }
@@ -59,8 +59,8 @@ struct LeafScores {
     }
 };
 
-// The means of the scores of members that may vote and their scatter, as `Scores` has them.
-inline void add_up_scores(const LeafScores& scores, const Matrix<const bool>& may_vote, std::span<std::int32_t> asked,
+// Write the means of the scores of members that may vote and their scatter, as `Scores` has them.
+inline void add_up_scores(const LeafScores& scores, const Matrix<const bool>& may_vote, std::span<std::int32_t> n_votes,
                           const Matrix<double>& mean, const Matrix<double>& scatter) {
     const std::size_t n_scores = mean.columns;
     std::vector<double> score(scores.n_members * n_scores);
@@ -73,12 +73,13 @@ inline void add_up_scores(const LeafScores& scores, const Matrix<const bool>& ma
                                                                : scores.raw[scores.at(i, member, 0)][k];
             ++n;
         }
-        asked[i] = static_cast<std::int32_t>(n);
+        n_votes[i] = static_cast<std::int32_t>(n);
         for (std::size_t k = 0; k < n_scores; ++k) {
             double total = 0.0;
             for (std::size_t j = 0; j < n; ++j) total += score[j * n_scores + k];
             mean[i][k] = total / static_cast<double>(std::max<std::size_t>(n, 1));
         }
+        std::fill(scatter[i].begin(), scatter[i].end(), 0.0);
         for (std::size_t j = 0; j < n; ++j) {
             std::size_t pair = 0;
             for (std::size_t k = 0; k < n_scores; ++k) {
@@ -90,9 +91,10 @@ inline void add_up_scores(const LeafScores& scores, const Matrix<const bool>& ma
     }
 }
 
-// The same where members are one tree of one score.
+// The same where members are one tree of one score, in half of the time.
 inline void add_up_one_score(const LeafScores& scores, const Matrix<const bool>& may_vote,
-                             std::span<std::int32_t> asked, const Matrix<double>& mean, const Matrix<double>& scatter) {
+                             std::span<std::int32_t> n_votes, const Matrix<double>& mean,
+                             const Matrix<double>& scatter) {
     std::vector<double> score(scores.n_members + 1);
     for (std::size_t i = 0; i < scores.n_rows; ++i) {
         std::size_t n = 0;
@@ -104,7 +106,7 @@ inline void add_up_one_score(const LeafScores& scores, const Matrix<const bool>&
         for (std::size_t j = 0; j < n; ++j) total += score[j];
         const double middle = total / static_cast<double>(std::max<std::size_t>(n, 1));
         for (std::size_t j = 0; j < n; ++j) squares += (score[j] - middle) * (score[j] - middle);
-        asked[i] = static_cast<std::int32_t>(n);
+        n_votes[i] = static_cast<std::int32_t>(n);
         mean[i][0] = middle;
         scatter[i][0] = squares;
     }

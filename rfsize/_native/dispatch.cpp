@@ -58,23 +58,23 @@ struct Processor {
 
 // The levels that this processor has, the best last.
 std::vector<const Primitives*> levels() {
-    std::vector<const Primitives*> found{&baseline::table};
+    std::vector<const Primitives*> tables{&baseline::table};
 #if defined(__x86_64__)
     const Processor processor;
-    if (processor.has_v3) found.push_back(&v3::table);
-    if (processor.has_v4) found.push_back(&v4::table);
+    if (processor.has_v3) tables.push_back(&v3::table);
+    if (processor.has_v4) tables.push_back(&v4::table);
 #endif
-    return found;
+    return tables;
 }
 
 const Primitives& chosen() {
-    const std::vector<const Primitives*> found = levels();
+    const std::vector<const Primitives*> tables = levels();
     const char* named = std::getenv("RFSIZE_PROCESSOR");
-    if (named == nullptr || *named == '\0') return *found.back();
+    if (named == nullptr || *named == '\0') return *tables.back();
     std::string known;
-    for (const Primitives* each : found) {
-        if (std::string_view(each->level) == named) return *each;
-        known += known.empty() ? each->level : std::string(", ") + each->level;
+    for (const Primitives* table : tables) {
+        if (std::string_view(table->level) == named) return *table;
+        known += known.empty() ? table->level : std::string(", ") + table->level;
     }
     throw std::invalid_argument("RFSIZE_PROCESSOR names the level '" + std::string(named) +
                                 "', which this processor or this build of rfsize does not have; it has " + known +
@@ -84,8 +84,8 @@ const Primitives& chosen() {
 }  // namespace
 
 const Primitives& primitives() {
-    static const Primitives& found = chosen();
-    return found;
+    static const Primitives& table = chosen();
+    return table;
 }
 
 }  // namespace rfsize

@@ -1,4 +1,4 @@
-// A few rows in a single call, for those who ask for one at a time. It allocates nothing.
+// A few rows in a single call, as services predict them. It allocates nothing.
 #pragma once
 
 #include "link.hpp"
@@ -49,7 +49,7 @@ void fill_with_start(const std::vector<Real>& start, const Matrix<Real>& total) 
     for (std::size_t row = 0; row < total.rows; ++row) std::copy(start.begin(), start.end(), total[row].begin());
 }
 
-// The labels of rows by averaged scores, and how many trees they ask.
+// The labels of rows by averaged scores, and how many trees predict them.
 template <class Real>
 void label_few(const Rows& rows, const ScoreStop& stop, const LabelOfSums& label_of, const std::vector<Real>& start,
                const Answers& answers) {
@@ -83,7 +83,7 @@ template <class Real>
 void add_all(const Rows& rows, const Matrix<Real>& total) {
     const Forest& forest = rows.forest();
     if (rows.n_rows() > FEW) {
-        AllScores<Real> rule(forest, total, rows.most());
+        Sums<Real> rule(forest, total, rows.most());
         rows.run(rule);
         return;
     }

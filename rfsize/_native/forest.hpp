@@ -173,7 +173,7 @@ public:
 
     // Fill the columns of one entry from a value as it is given.
     void quantise_one(double given, std::size_t entry, std::uint16_t* out) const {
-        const double value = reading_.read(given), key = key_of(value, entry);
+        const double value = reading_.read(given), key = key_of(value, is_category(entry));
         std::size_t below = 0, size = cuts(entry).size();
         const double* cut = cuts(entry).data();
         while (size > 1) {
@@ -207,7 +207,8 @@ public:
                 X.read(first, rows, feature, value.data());
                 primitives().read(value.data(), rows, reading_.single_precision, reading_.missing,
                                   reading_.zero_within);
-                keys(value.data(), rows, entry, key.data());
+                const bool of_category = is_category(entry);
+                for (std::size_t i = 0; i < rows; ++i) key[i] = key_of(value[i], of_category);
                 const std::vector<double>& padded = padded_cuts_[entry];
                 primitives().rank(key.data(), rows, padded.data(), padded.size() - CUTS_AT_ONCE, rank.data());
                 fill_many(value.data(), key.data(), rank.data(), rows, entry, out + first * n_columns());
@@ -277,16 +278,9 @@ private:
     }
 
     // What is compared with the cuts.
-    double key_of(double value, std::size_t entry) const {
+    static double key_of(double value, bool of_category) {
         const double number = std::isnan(value) ? 0.0 : value;
-        return is_category(entry) ? std::trunc(number) : number;
-    }
-
-    void keys(const double* value, std::size_t n, std::size_t entry, double* key) const {
-        if (is_category(entry))
-            for (std::size_t i = 0; i < n; ++i) key[i] = key_of(value[i], entry);
-        else
-            for (std::size_t i = 0; i < n; ++i) key[i] = std::isnan(value[i]) ? 0.0 : value[i];
+        return of_category ? std::trunc(number) : number;
     }
 
     // Fill the columns of an entry from many values.
@@ -326,12 +320,12 @@ private:
 
     // Rank of a category: one more than those of all known ones where it is missing, two where it is unknown.
     std::uint16_t category_rank(double value, double key, std::size_t rank, std::span<const double> known) const {
-        std::size_t found = known.size() + 1;
+        std::size_t place = known.size() + 1;
         if (std::isnan(value))
-            found = known.size();
+            place = known.size();
         else if (value > reading_.lowest_category && rank < known.size() && known[rank] == key)
-            found = rank;
-        return static_cast<std::uint16_t>(found);
+            place = rank;
+        return static_cast<std::uint16_t>(place);
     }
 
     static void expect(bool holds, const std::string& what) {
@@ -400,17 +394,17 @@ private:
     };
 
     std::vector<Tested> tested_by_columns() const {
-        std::vector<Tested> found;
+        std::vector<Tested> tested;
         for (std::size_t entry = 0; entry < columns_.feature.size(); ++entry)
             for (std::int64_t column = columns_.start[entry]; column < columns_.start[entry + 1]; ++column) {
                 const std::size_t n_cuts = cuts(entry).size(),
-                                  above = n_cuts - static_cast<std::size_t>(columns_.base[found.size()]);
+                                  above = n_cuts - static_cast<std::size_t>(columns_.base[tested.size()]);
                 const auto ranks = static_cast<std::uint32_t>(std::min<std::size_t>(above, RANK_MASK));
-                found.push_back(is_category(entry) ? Tested{0, static_cast<std::uint32_t>(n_cuts + 2)}
-                                                   : Tested{ranks, 0});
+                tested.push_back(is_category(entry) ? Tested{0, static_cast<std::uint32_t>(n_cuts + 2)}
+                                                    : Tested{ranks, 0});
             }
-        found.push_back({0, 0});  // where there is no such column
-        return found;
+        tested.push_back({0, 0});  // where there is no such column
+        return tested;
     }
 
     // Without branches but for categories: nobody foresees where leaves are.
@@ -487,7 +481,7 @@ private:
     // Left empty where a rank, a column, or the way to a child takes more than a short node has room for.
     void shorten_nodes() {
         if (n_columns() > SHORT_ROW || has_categories()) return;
-        std::vector<std::uint32_t> found(n_nodes());
+        std::vector<std::uint32_t> words(n_nodes());
         bool fits = true;
         for (std::size_t place = 0; place < n_nodes(); ++place) {
             const std::uint64_t node = nodes_.nodes[place], rank = node & RANK_MASK;
@@ -496,9 +490,9 @@ private:
             fits &= !is_split || ((rank < SHORT_RANK_MASK) & (way <= 0xFFFF));
             const auto word = static_cast<std::uint32_t>(way << SHORT_LEFT_SHIFT | column << SHORT_COLUMN_SHIFT |
                                                          (SHORT_RANK_MASK - rank));
-            found[place] = is_split ? word : 0;
+            words[place] = is_split ? word : 0;
         }
-        if (fits) short_nodes_ = std::move(found);
+        if (fits) short_nodes_ = std::move(words);
     }
 
     void add_ids(const std::vector<std::uint32_t>& places, FirstSplits& to) const {

@@ -49,7 +49,7 @@ inline void running_leads(std::span<const double> scores, std::size_t n_scores, 
 
 // What rows say of many rules after each tree: a number that the rules put bounds on.
 struct RowsByTree {
-    Matrix<const double> number;          // of rows and trees asked
+    Matrix<const double> number;          // of rows and trees so far
     Matrix<const bool> differs;           // whether the answer would then differ from that of all trees
     std::span<const std::int64_t> group;  // the class that all trees give
 };
@@ -67,7 +67,7 @@ struct Bounds {
     }
 };
 
-// Add up the rows that each rule answers otherwise, and the trees it asks, by class. Limits descend, so
+// Add up the rows that each rule answers otherwise, and the trees that it takes, by class. Limits descend, so
 // that a row stops ever sooner. After the last tree, every row stops.
 inline void count_stops(const RowsByTree& rows, std::span<const double> limits, const Bounds& bounds,
                         const Matrix<std::int64_t>& differing, const Matrix<std::int64_t>& trees) {

@@ -25,12 +25,12 @@ template <class Real>
 void softmax(std::span<Real> score) {
     const Real largest = *std::max_element(score.begin(), score.end());
     double whole = 0.0;
-    for (Real& each : score) {
-        each = std::exp(each - largest);
-        whole += static_cast<double>(each);
+    for (Real& number : score) {
+        number = std::exp(number - largest);
+        whole += static_cast<double>(number);
     }
     const auto rounded = static_cast<Real>(whole);
-    for (Real& each : score) each /= rounded;
+    for (Real& number : score) number /= rounded;
 }
 
 // How sums of scores become predictions, in the precision of the sums.
@@ -41,11 +41,11 @@ struct Predicting {
     // score holds the sums, and then what is predicted of each class, or of the second of two.
     template <class Real>
     void predict(std::span<Real> score) const {
-        for (Real& each : score) each = static_cast<Real>(slope) * (each / static_cast<Real>(divisor));
+        for (Real& number : score) number = static_cast<Real>(slope) * (number / static_cast<Real>(divisor));
         if (link == Link::SOFTMAX)
             softmax(score);
         else if (link != Link::IDENTITY)
-            for (Real& each : score) each = linked(each, link);
+            for (Real& number : score) number = linked(number, link);
     }
 };
 

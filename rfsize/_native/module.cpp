@@ -7,7 +7,6 @@ NB_MODULE(_core, m) {
     m.def("processor", [] { return rfsize::primitives().level; }, "The level of processors whose loops run.");
     rfsize::primitives();  // which refuses a level that the processor lacks
     rfsize::bind_forest(m);
-    rfsize::bind_permuted(m);
     rfsize::bind_stops(m);
     rfsize::bind_sums(m);
 }

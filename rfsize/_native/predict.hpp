@@ -19,19 +19,19 @@ public:
         std::iota(going_.begin(), going_.begin() + n_rows, std::uint32_t{0});
     }
 
-    // Ask trees until each row is settled, or has asked all of them.
+    // Send rows down trees until each is settled, or no tree is left.
     void run() {
         std::size_t n = going_.size(), member = 0, last = rule_.first_stage();
         // A few rows need no memory for many.
         if (n > FEW) group_.emplace(forest_, q_, std::min(n, TOGETHER));
-        // Stage by stage, so that those who ask on are many enough to go down trees together.
+        // Stage by stage, so that rows that go on are many enough to go down trees together.
         while (n > FEW && member < forest_.n_members()) {
             last = std::min(last, forest_.n_members());
             std::size_t kept = 0;
             for (std::size_t first = 0; first < n; first += TOGETHER) {
-                const auto some = going_.span().subspan(first, std::min(TOGETHER, n - first));
-                const std::size_t open = ask_together(some, member, last);
-                std::copy_n(some.begin(), open, going_.begin() + kept);
+                const auto rows = going_.span().subspan(first, std::min(TOGETHER, n - first));
+                const std::size_t open = run_together(rows, member, last);
+                std::copy_n(rows.begin(), open, going_.begin() + kept);
                 kept += open;
             }
             n = kept;
@@ -40,7 +40,7 @@ public:
         }
         if (member == forest_.n_members()) return;
         RowAlone alone(forest_, std::min(std::max(MOST_AHEAD, forest_.n_outputs()), forest_.n_trees()));
-        for (std::size_t j = 0; j < n; ++j) ask_alone(going_.span().subspan(j, 1), member, alone);
+        for (std::size_t j = 0; j < n; ++j) run_alone(going_.span().subspan(j, 1), member, alone);
     }
 
 private:
@@ -49,16 +49,16 @@ private:
     Rule& rule_;
     Temporary<std::uint32_t> going_;
     std::optional<RowsTogether> group_;
-    // Members that a row asks at once; where it may stop, those beyond its stop are asked in vain.
+    // Members that predict a row at once; where it may stop, those beyond its stop do so in vain.
     static constexpr std::size_t FEWEST_AHEAD = Rule::stops ? 16 : AT_ONCE, MOST_AHEAD = Rule::stops ? 64 : AT_ONCE;
 
-    // Ask some members about these rows, and count those still open, which then stand in front.
-    std::size_t ask_together(std::span<std::uint32_t> some, std::size_t member, std::size_t last) {
+    // Send these rows down some members, and count those still open, which then stand in front.
+    std::size_t run_together(std::span<std::uint32_t> rows, std::size_t member, std::size_t last) {
         RowsTogether& group = *group_;  // NOLINT(bugprone-unchecked-optional-access): made where rows are many
-        group.take(some);
-        rule_.enter(some);
-        const Temporary<std::uint32_t> kept(some.size());
-        std::size_t n = some.size(), open = n;
+        group.take(rows);
+        rule_.enter(rows);
+        const Temporary<std::uint32_t> kept(rows.size());
+        std::size_t n = rows.size(), open = n;
         while (member < last && open > 0) {
             for (std::size_t output = 0; output < forest_.n_outputs(); ++output)
                 group.reach(member * forest_.n_outputs() + output,
@@ -68,29 +68,29 @@ private:
             open -= rule_.settle(member, n);
             if (open > 0 && static_cast<double>(open) <= SHARE_OPEN * static_cast<double>(n)) {
                 rule_.leave(n);
-                kept_open(some.first(n), kept);
+                kept_open(rows.first(n), kept);
                 rule_.keep(kept.span().first(open));
                 group.keep(kept.span().first(open));
                 n = open;
             }
         }
         rule_.leave(n);
-        return kept_open(some.first(n), kept);
+        return kept_open(rows.first(n), kept);
     }
 
     // Move the rows that are open to the front, where they were goes to kept; and count them.
-    std::size_t kept_open(std::span<std::uint32_t> some, const Temporary<std::uint32_t>& kept) const {
+    std::size_t kept_open(std::span<std::uint32_t> rows, const Temporary<std::uint32_t>& kept) const {
         std::size_t n = 0;
-        for (std::size_t j = 0; j < some.size(); ++j)
+        for (std::size_t j = 0; j < rows.size(); ++j)
             if (!rule_.is_settled(j)) {
                 kept[n] = static_cast<std::uint32_t>(j);
-                some[n++] = some[j];
+                rows[n++] = rows[j];
             }
         return n;
     }
 
     // Take one row to its answer, several members at a time; those beyond it do not count.
-    void ask_alone(std::span<const std::uint32_t> row, std::size_t member, RowAlone& alone) {
+    void run_alone(std::span<const std::uint32_t> row, std::size_t member, RowAlone& alone) {
         const std::size_t n_outputs = forest_.n_outputs(), n_members = forest_.n_members();
         alone.take(q_ + row[0] * forest_.n_columns());
         rule_.enter(row);

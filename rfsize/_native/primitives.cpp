@@ -40,9 +40,10 @@ std::uint32_t below(const double* cuts, double key) {
                 << 4 * i;
     return static_cast<std::uint32_t>(__builtin_popcount(mask));
 #else
-    std::uint32_t found = 0;
-    for (std::uint32_t size = CUTS_AT_ONCE / 2; size > 0; size /= 2) found += cuts[found + size - 1] < key ? size : 0;
-    return found + (cuts[found] < key);
+    std::uint32_t n_below = 0;
+    for (std::uint32_t size = CUTS_AT_ONCE / 2; size > 0; size /= 2)
+        n_below += cuts[n_below + size - 1] < key ? size : 0;
+    return n_below + (cuts[n_below] < key);
 #endif
 }
 

@@ -1,10 +1,10 @@
 // What rules of stopping have in common. Whether a row may stop is decided in the rule's own file, stop_*.hpp. A rule
-// is a class that one loop (predict.hpp) asks:
+// is a class that one loop (predict.hpp) calls:
 //
 //     enter(rows), leave(n)       take the state of some rows from where the caller keeps it, and put it back
 //     add(member, output, ...)    add what the leaves of one tree say of the n rows
-//     looks(asked)                whether any row may stop after so many members
-//     settle(asked, n)            settle the rows that so many members are enough for, and count them
+//     looks(n_used)               whether any row may stop after so many members
+//     settle(n_used, n)           settle the rows that so many members are enough for, and count them
 //     keep(kept)                  go on with these of the rows alone
 //
 // State lies by columns, a class or a score each, so that loops over rows become vector code.
@@ -14,19 +14,22 @@
 
 namespace rfsize {
 
-// Trees asked in the first stage, and how many times as many are asked by the end of the next.
+// Trees of the first stage, and how many times as many there are by the end of the next.
 inline constexpr std::size_t FIRST_STAGE = 4, STAGES_GROW = 4;
 
-// Where answers go: the label of each row, negative before, and how many members it asked.
+// Where answers go: the label of each row, negative before, and how many members predicted it.
 struct Answers {
-    std::int64_t *label, *asked;
+    std::int64_t *label, *n_used;
 };
 
 // What all rules know of the rows that are going.
 class Going {
 public:
+    static constexpr bool stops = false;
+
     explicit Going(std::size_t most) : rows_(most), settled_(most) {}
 
+    std::size_t first_stage() const { return std::numeric_limits<std::size_t>::max(); }
     void enter(std::span<const std::uint32_t> rows) {
         std::copy(rows.begin(), rows.end(), rows_.begin());
         std::fill_n(settled_.begin(), rows.size(), std::uint8_t{0});
@@ -37,16 +40,19 @@ public:
             settled_[j] = 0;
         }
     }
+    void leave(std::size_t) {}
+    bool looks(std::size_t) const { return false; }
+    std::size_t settle(std::size_t, std::size_t) { return 0; }
     bool is_settled(std::size_t j) const { return settled_[j] != 0; }
 
 protected:
     Temporary<std::uint32_t> rows_;
     Temporary<std::uint8_t> settled_;
 
-    void answer(std::size_t j, std::int64_t label, std::size_t asked, const Answers& answers) {
+    void answer(std::size_t j, std::int64_t label, std::size_t n_used, const Answers& answers) {
         settled_[j] = 1;
         answers.label[rows_[j]] = label;
-        answers.asked[rows_[j]] = static_cast<std::int64_t>(asked);
+        answers.n_used[rows_[j]] = static_cast<std::int64_t>(n_used);
     }
 };
 
@@ -92,32 +98,23 @@ void add_values(const Forest& forest, std::size_t output, const Leaves& leaves, 
 // Write down the index of every leaf. Rows lie far apart in the matrix, so several trees' indices are written at once.
 class EveryLeaf : public Going {
 public:
-    static constexpr bool stops = false;
-
     EveryLeaf(const Forest& forest, std::span<const std::int64_t> index, Matrix<std::int64_t> leaf, std::size_t most)
         : Going(most), forest_(forest), index_(index), leaf_(leaf), held_(TREES_AT_ONCE, most) {}
 
-    std::size_t first_stage() const { return forest_.n_members(); }
-    void enter(std::span<const std::uint32_t> rows) { Going::enter(rows); }
-    void leave(std::size_t) {}
-    void keep(std::span<const std::uint32_t>) {}
-    void add(std::size_t member, std::size_t output, LeafIds leaves, std::size_t n) {
+    template <class Leaves>
+    void add(std::size_t member, std::size_t output, const Leaves& leaves, std::size_t n) {
         const std::size_t tree = member * forest_.n_outputs() + output;
-        const auto place = forest_.place_of_id(tree);
-        std::array<std::int64_t, 256> index;
-        for (std::size_t id = 0; id < place.size(); ++id) index[id] = index_[place[id]];
         std::int64_t* held = held_[tree % TREES_AT_ONCE];
+        const std::int64_t* index = index_.data();
+        std::array<std::int64_t, 256> of_id;
+        if constexpr (std::is_same_v<Leaves, LeafIds>) {
+            const auto place = forest_.place_of_id(tree);
+            for (std::size_t id = 0; id < place.size(); ++id) of_id[id] = index_[place[id]];
+            index = of_id.data();
+        }
         for (std::size_t j = 0; j < n; ++j) held[j] = index[leaves.at[j]];
         write(tree, n);
     }
-    void add(std::size_t member, std::size_t output, LeafPlaces leaves, std::size_t n) {
-        const std::size_t tree = member * forest_.n_outputs() + output;
-        std::int64_t* held = held_[tree % TREES_AT_ONCE];
-        for (std::size_t j = 0; j < n; ++j) held[j] = index_[leaves.at[j]];
-        write(tree, n);
-    }
-    bool looks(std::size_t) const { return false; }
-    std::size_t settle(std::size_t, std::size_t) { return 0; }
 
 private:
     static constexpr std::size_t TREES_AT_ONCE = 8;  // their indices fill a line of the cache

@@ -3,6 +3,7 @@
 
 #include "link.hpp"
 #include "rows.hpp"
+#include "stop_averages.hpp"
 
 namespace rfsize {
 
@@ -51,10 +52,10 @@ public:
     }
 
     // What is compared with the limit after so many members; fills mean with mean scores.
-    double left_to_change(std::size_t j, std::size_t asked) {
-        const auto n = static_cast<double>(asked);
+    double left_to_change(std::size_t j, std::size_t n_used) {
+        const auto n = static_cast<double>(n_used);
         for (std::size_t k = 0; k < mean_.size(); ++k) {
-            mean_[k] = stop_.start[k] + values_[k][j] / stop_.share[asked - 1];
+            mean_[k] = stop_.start[k] + values_[k][j] / stop_.share[n_used - 1];
             predicted_[k] = stop_.slope * mean_[k];
         }
         if (stop_.link == Link::SOFTMAX)
@@ -70,13 +71,13 @@ public:
             if (std::isnan(change)) return change;  // of which nothing is known, so that the row goes on
             largest = std::max(largest, change);
         }
-        return largest * stop_.left[asked - 1];
+        return largest * stop_.left[n_used - 1];
     }
     // The sum of all members whose mean is that of so many; of members that add up, it is their own sum.
     template <class Real>
-    Real whole_sum(std::size_t k, std::size_t asked, Real sum) const {
+    Real whole_sum(std::size_t k, std::size_t n_used, Real sum) const {
         const double all = stop_.share.back();
-        if (stop_.share[asked - 1] == all) return sum;
+        if (stop_.share[n_used - 1] == all) return sum;
         return static_cast<Real>(stop_.start[k] + (mean_[k] - stop_.start[k]) * all);
     }
     const std::vector<double>& mean() const { return mean_; }
@@ -100,36 +101,25 @@ private:
 
 // Rows stop where the spread of their scores says that what is predicted will hardly change.
 template <class Real>
-class BySpread : public Going {
+class BySpread : public Sums<Real> {
 public:
     static constexpr bool stops = true;
 
-    BySpread(const Forest& forest, const SpreadStop& stop, Matrix<Real> total, std::int64_t* asked, std::size_t most)
-        : Going(most),
-          forest_(forest),
-          stop_(stop),
-          total_(total),
-          asked_(asked),
-          sums_(total.columns, most),
-          spread_(stop, most) {}
-
-    std::size_t first_stage() const { return forest_.n_members(); }
+    BySpread(const Forest& forest, const SpreadStop& stop, Matrix<Real> total, std::int64_t* n_used, std::size_t most)
+        : Sums<Real>(forest, total, most), stop_(stop), n_used_(n_used), spread_(stop, most) {}
 
     void enter(std::span<const std::uint32_t> rows) {
-        Going::enter(rows);
-        sums_.enter(total_, rows);
+        Sums<Real>::enter(rows);
         spread_.enter(rows.size());
     }
-    void leave(std::size_t n) { sums_.leave(total_, rows_, n); }
     void keep(std::span<const std::uint32_t> kept) {
-        Going::keep(kept);
-        sums_.keep(kept);
+        Sums<Real>::keep(kept);
         spread_.keep(kept);
     }
 
     template <class Leaves>
     void add(std::size_t member, std::size_t output, const Leaves& leaves, std::size_t n) {
-        const Real* value = forest_.values<Real>(leaves);
+        const Real* value = forest_.template values<Real>(leaves);
         const std::size_t width = forest_.nodes().width;
         for (std::size_t part = 0; part < width; ++part) {
             const std::size_t k = output + part;
@@ -142,26 +132,25 @@ public:
         }
     }
 
-    bool looks(std::size_t asked) const { return asked % stop_.every == 0 && asked != forest_.n_members(); }
+    bool looks(std::size_t n_used) const { return n_used % stop_.every == 0 && n_used != forest_.n_members(); }
 
-    std::size_t settle(std::size_t asked, std::size_t n) {
+    std::size_t settle(std::size_t n_used, std::size_t n) {
         std::size_t settled = 0;
         for (std::size_t j = 0; j < n; ++j) {
-            if (settled_[j] || !(spread_.left_to_change(j, asked) <= stop_.limit)) continue;
-            for (std::size_t k = 0; k < total_.columns; ++k) sums_[k][j] = spread_.whole_sum(k, asked, sums_[k][j]);
+            if (settled_[j] || !(spread_.left_to_change(j, n_used) <= stop_.limit)) continue;
+            for (std::size_t k = 0; k < total_.columns; ++k) sums_[k][j] = spread_.whole_sum(k, n_used, sums_[k][j]);
             settled_[j] = 1;
-            asked_[rows_[j]] = static_cast<std::int64_t>(asked);
+            n_used_[rows_[j]] = static_cast<std::int64_t>(n_used);
             ++settled;
         }
         return settled;
     }
 
 private:
-    const Forest& forest_;
+    using Sums<Real>::forest_, Sums<Real>::rows_, Sums<Real>::settled_, Sums<Real>::sums_, Sums<Real>::total_;
+
     const SpreadStop& stop_;
-    Matrix<Real> total_;
-    std::int64_t* asked_;
-    ByColumns<Real> sums_;
+    std::int64_t* n_used_;
     Spread spread_;
 };
 

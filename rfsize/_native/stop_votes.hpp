@@ -24,11 +24,7 @@ struct VoteStop {
     std::vector<std::int32_t> low, high, margin, upper;
     std::optional<TallyTable> table;
 
-    bool looks(std::size_t asked) const { return asked % every == 0 || asked == n_members; }
-
-    // Send rows down the trees until each is settled.
-    template <class Real>
-    void settle(const Rows& rows, const TreeAlone<Real>& alone, std::size_t n_classes, const Answers& answers) const;
+    bool looks(std::size_t n_votes) const { return n_votes % every == 0 || n_votes == n_members; }
 };
 
 // The vote of a member of one tree is that of the leaf; of several, the class of the largest score.
@@ -85,7 +81,7 @@ public:
         for (std::size_t i = 0; i < kept_leaders_.size(); ++i) kept_leaders_[i] = i % 2;
     }
 
-    std::size_t first_stage() const { return Stops ? FIRST_STAGE : forest_.n_members(); }
+    std::size_t first_stage() const { return Stops ? FIRST_STAGE : Going::first_stage(); }
 
     void enter(std::span<const std::uint32_t> rows) {
         Going::enter(rows);
@@ -108,13 +104,13 @@ public:
         if (output + 1 == forest_.n_outputs()) count(n);
     }
 
-    bool looks(std::size_t asked) const { return Stops && stop_->looks(asked); }
+    bool looks(std::size_t n_votes) const { return Stops && stop_->looks(n_votes); }
 
-    std::size_t settle(std::size_t asked, std::size_t n) {
+    std::size_t settle(std::size_t n_votes, std::size_t n) {
         if constexpr (!Stops)
             return 0;
         else
-            return follows() ? settle_several(asked, n) : settle_two(asked, n);
+            return follows() ? settle_several(n_votes, n) : settle_two(n_votes, n);
     }
 
 private:
@@ -131,37 +127,37 @@ private:
     Matrix<std::uint16_t> all_leaders() { return {kept_leaders_.data(), counts_.rows, 2}; }
 
     // Inlined into the loop over trees, these two come out slower.
-    [[gnu::noinline]] std::size_t settle_two(std::size_t asked, std::size_t n) {
-        const Count low = stop_->low[asked], high = stop_->high[asked];
+    [[gnu::noinline]] std::size_t settle_two(std::size_t n_votes, std::size_t n) {
+        const Count low = stop_->low[n_votes], high = stop_->high[n_votes];
         const Count* ones = votes_[1];
         std::size_t settled = 0;
         for (std::size_t j = 0; j < n; ++j) {
             if ((low < ones[j] && ones[j] < high) || settled_[j]) continue;
-            answer(j, ones[j] > low, asked, answers_);
+            answer(j, ones[j] > low, n_votes, answers_);
             ++settled;
         }
         return settled;
     }
 
-    [[gnu::noinline]] std::size_t settle_several(std::size_t asked, std::size_t n) {
-        const auto left = static_cast<Count>(stop_->n_members - asked);
-        const Count margin = stop_->margin.empty() ? left + 1 : stop_->margin[asked];
+    [[gnu::noinline]] std::size_t settle_several(std::size_t n_votes, std::size_t n) {
+        const auto left = static_cast<Count>(stop_->n_members - n_votes);
+        const Count margin = stop_->margin.empty() ? left + 1 : stop_->margin[n_votes];
         std::size_t settled = 0;
         for (std::size_t j = 0; j < n; ++j) {
             if (settled_[j]) continue;
             const std::uint16_t leader = leaders_[0][j], next = leaders_[1][j];
             const Count most = votes_[leader][j], second = votes_[next][j], ahead = most - second;
-            if (ahead + (leader < next) <= left && ahead < margin && !is_in_table(asked, j, most, most + second))
+            if (ahead + (leader < next) <= left && ahead < margin && !is_in_table(n_votes, j, most, most + second))
                 continue;
-            answer(j, leader, asked, answers_);
+            answer(j, leader, n_votes, answers_);
             ++settled;
         }
         return settled;
     }
 
-    bool is_in_table(std::size_t asked, std::size_t j, Count most, Count both) {
+    bool is_in_table(std::size_t n_votes, std::size_t j, Count most, Count both) {
         if (!stop_->upper.empty()) return most >= stop_->upper[static_cast<std::size_t>(both)];
-        return stop_->table && stop_->table->stops(asked, [&](std::size_t k) { return votes_[k][j]; });
+        return stop_->table && stop_->table->stops(n_votes, [&](std::size_t k) { return votes_[k][j]; });
     }
 
     void count(std::size_t n) {
@@ -206,12 +202,13 @@ private:
     }
 };
 
+// Send rows down the trees until each is settled by its votes.
 template <class Real>
-void VoteStop::settle(const Rows& rows, const TreeAlone<Real>& alone, std::size_t n_classes,
-                      const Answers& answers) const {
+void settle(const VoteStop& stop, const Rows& rows, const TreeAlone<Real>& alone, std::size_t n_classes,
+            const Answers& answers) {
     const Temporary<std::int32_t> counts(rows.n_rows() * n_classes);
     std::fill_n(counts.data(), counts.size(), 0);
-    ByVotes<Real, true> rule(rows.forest(), alone, this, {counts.data(), rows.n_rows(), n_classes}, answers,
+    ByVotes<Real, true> rule(rows.forest(), alone, &stop, {counts.data(), rows.n_rows(), n_classes}, answers,
                              rows.most());
     rows.run(rule);
 }

@@ -39,17 +39,17 @@ public:
     double& operator[](Int n) { return row_[at(n)]; }
     double operator[](Int n) const { return row_[at(n)]; }
 
-    // From the layer of asked + 1 votes to that of asked, for the tallies from first to last.
-    void step_back(Int asked, Int first, Int last) {
-        const double share = 1.0 / static_cast<double>(asked + 1);
+    // From the layer of n_votes + 1 votes to that of n_votes, for the tallies from first to last.
+    void step_back(Int n_votes, Int first, Int last) {
+        const double share = 1.0 / static_cast<double>(n_votes + 1);
         for (Int n = first; n <= last; ++n)
             row_[at(n)] =
-                (row_[at(n + 1)] * static_cast<double>(n + 1) + row_[at(n)] * static_cast<double>(asked + 1 - n)) *
+                (row_[at(n + 1)] * static_cast<double>(n + 1) + row_[at(n)] * static_cast<double>(n_votes + 1 - n)) *
                 share;
     }
     // The same where only what can occur is of interest, with so many votes left.
-    void step_back_within(Int asked, Int left) {
-        step_back(asked, std::max<Int>(0, first_ - left), std::min(asked, last_));
+    void step_back_within(Int n_votes, Int left) {
+        step_back(n_votes, std::max<Int>(0, first_ - left), std::min(n_votes, last_));
     }
 
 private:
@@ -67,43 +67,41 @@ inline void widen_bounds(Doubles wins_0, Doubles wins_1, double alpha, std::span
                          std::span<std::int32_t> high) {
     const Int n_trees = static_cast<Int>(wins_0.size()) - 1;
     Masses zero(wins_0), one(wins_1);
-    for (Int asked = n_trees - 1; asked > 0; --asked) {
-        zero.step_back_within(asked, n_trees - asked);
-        one.step_back_within(asked, n_trees - asked);
-        Int lowest = low[at(asked)], highest = high[at(asked)];
-        for (Int n = lowest + 1; 2 * n < asked; ++n) {
+    for (Int n_votes = n_trees - 1; n_votes > 0; --n_votes) {
+        zero.step_back_within(n_votes, n_trees - n_votes);
+        one.step_back_within(n_votes, n_trees - n_votes);
+        Int lowest = low[at(n_votes)], highest = high[at(n_votes)];
+        for (Int n = lowest + 1; 2 * n < n_votes; ++n) {
             if (zero[n] + one[n] == 0.0) continue;
             if (!(zero[n] > alpha * (zero[n] + one[n]))) break;
             lowest = n;
         }
-        for (Int n = highest - 1; 2 * n > asked; --n) {
+        for (Int n = highest - 1; 2 * n > n_votes; --n) {
             if (zero[n] + one[n] == 0.0) continue;
             if (!(one[n] > alpha * (zero[n] + one[n]))) break;
             highest = n;
         }
-        low[at(asked)] = static_cast<std::int32_t>(lowest);
-        high[at(asked)] = static_cast<std::int32_t>(highest);
+        low[at(n_votes)] = static_cast<std::int32_t>(lowest);
+        high[at(n_votes)] = static_cast<std::int32_t>(highest);
     }
 }
 
-// Mass answered 0 and answered 1 wrongly, and expected trees, under the prior.
-inline std::array<double, 3> bounds_outcome(Doubles wins_0, Doubles wins_1, Ints low, Ints high) {
-    const Int n_trees = static_cast<Int>(wins_0.size()) - 1;
-    Masses zero(wins_0), one(wins_1), wrong_0(n_trees), wrong_1(n_trees), trees(n_trees);
-    for (Int asked = n_trees - 1; asked >= 0; --asked) {
-        const Int first = std::max<Int>(low[at(asked)] + 1, 0), last = std::min<Int>(high[at(asked)] - 1, asked);
+// Of the mass of the final tallies with which one class wins: what gets the other's label, and the expected trees.
+inline std::array<double, 2> bounds_outcome(Doubles wins, bool winner, Ints low, Ints high) {
+    const Int n_trees = static_cast<Int>(wins.size()) - 1;
+    Masses mass(wins), wrong(n_trees), trees(n_trees);
+    for (Int n_votes = n_trees - 1; n_votes >= 0; --n_votes) {
+        const Int first = std::max<Int>(low[at(n_votes)] + 1, 0), last = std::min<Int>(high[at(n_votes)] - 1, n_votes);
         for (Int n = first; n < last + 2; ++n) {
-            if (low[at(asked + 1)] < n && n < high[at(asked + 1)]) continue;
-            const bool answers_0 = n <= low[at(asked + 1)];
-            wrong_0[n] = answers_0 ? one[n] : 0.0;
-            wrong_1[n] = answers_0 ? 0.0 : zero[n];
-            trees[n] = static_cast<double>(asked + 1) * (zero[n] + one[n]);
+            if (low[at(n_votes + 1)] < n && n < high[at(n_votes + 1)]) continue;
+            const bool label = n > low[at(n_votes + 1)];
+            wrong[n] = label == winner ? 0.0 : mass[n];
+            trees[n] = static_cast<double>(n_votes + 1) * mass[n];
         }
-        for (Masses* row : {&wrong_0, &wrong_1, &trees}) row->step_back(asked, first, last);
-        zero.step_back_within(asked, n_trees - asked);
-        one.step_back_within(asked, n_trees - asked);
+        for (Masses* row : {&wrong, &trees}) row->step_back(n_votes, first, last);
+        mass.step_back_within(n_votes, n_trees - n_votes);
     }
-    return {wrong_0[0], wrong_1[0], trees[0]};
+    return {wrong[0], trees[0]};
 }
 
 // ---------------------------------------------------------------------------------------------------- any classes
@@ -204,8 +202,8 @@ struct TallyTable {
     std::vector<std::uint8_t> bits;
 
     template <class Votes>
-    bool stops(std::size_t asked, const Votes& votes) const {
-        return has(order.number(asked, votes));
+    bool stops(std::size_t n_votes, const Votes& votes) const {
+        return has(order.number(n_votes, votes));
     }
     bool has(std::size_t number) const { return bits[number >> 3] >> (number & 7) & 1; }
 };

@@ -87,8 +87,6 @@ public:
             keep_columns(words_.data(), kept);
     }
 
-    std::size_t size() const { return n_; }
-
     // Call done(leaves) with the leaves that the rows reach in a tree, as LeafIds or as LeafPlaces.
     template <class Done>
     void reach(std::size_t tree, Done&& done) {

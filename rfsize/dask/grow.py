@@ -238,7 +238,7 @@ class _Workers:
                 self._client.run(_forget, self.job.token)
 
     def results(self, work: Any, pieces: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
-        """Yield the result of ``work(trainer, of_rows, *piece)`` on a worker for each piece, in order.
+        """Yield the result of ``work(trainer, *piece)`` on a worker for each piece, in order.
 
         Raises
         ------
@@ -323,8 +323,8 @@ def _one_per_row(name: str, values: Any, client: Any) -> NDArray[Any]:
 # On a worker, which trains one block at a time with all of its threads
 
 
-# By token of the job: the trainer, which holds all rows, and the arguments of its forests.
-_TRAINERS: dict[str, tuple[Trainer, dict[str, Any]]] = {}
+# By token of the job: the trainer, which holds all rows.
+_TRAINERS: dict[str, Trainer] = {}
 _LOCK = Lock()
 
 
@@ -336,10 +336,10 @@ def _on_worker(work: Any, piece: tuple[Any, ...], job: _Job, *parts: Any) -> Any
     with _LOCK, threadpool_limits(get_worker().state.nthreads, user_api="openmp"):
         if job.token not in _TRAINERS:
             _TRAINERS[job.token] = _make_trainer(job, parts)
-        return work(*_TRAINERS[job.token], *piece)
+        return work(_TRAINERS[job.token], *piece)
 
 
-def _make_trainer(job: _Job, parts: Sequence[Any]) -> tuple[Trainer, dict[str, Any]]:
+def _make_trainer(job: _Job, parts: Sequence[Any]) -> Trainer:
     X = for_training(_all_rows(parts))
     job.check_rows(n_rows_of(X))
     training = training_named(job.framework)
@@ -347,8 +347,8 @@ def _make_trainer(job: _Job, parts: Sequence[Any]) -> tuple[Trainer, dict[str, A
     rows, trainer = training.rows_of(dtrain), training.trainer(params, dtrain)
     if trainer.has_soft_labels:
         raise ValueError("the labels are soft, between 0 and 1: grow the forest on one machine, by rfsize.grow")
-    groups = resolve_groups(job.groups, rows, len(trainer.label))
-    return trainer, {"threshold": job.threshold, "groups": groups}
+    trainer.threshold, trainer.groups = job.threshold, resolve_groups(job.groups, rows, len(trainer.label))
+    return trainer
 
 
 def _all_rows(parts: Sequence[Any]) -> Any:
@@ -360,15 +360,15 @@ def _all_rows(parts: Sequence[Any]) -> Any:
     return joined(list(parts))
 
 
-def _start(trainer: Trainer, of_rows: dict[str, Any]) -> tuple[NDArray[Any], Sums, Link, Groups]:
+def _start(trainer: Trainer) -> tuple[NDArray[Any], Sums, Link, Groups]:
     """The properties that a forest has before it has trees."""
-    forest = trainer.start(**of_rows)
+    forest = trainer.start()
     return trainer.classes, forest.out_of_bag, forest.link, forest.groups
 
 
-def _train(trainer: Trainer, of_rows: dict[str, Any], number: int, n_trees: int) -> tuple[Any, Sums]:
+def _train(trainer: Trainer, number: int, n_trees: int) -> tuple[Any, Sums]:
     """A booster with the trees of a block that follows ``number`` others, and their out-of-bag outputs."""
-    forest = trainer.start_after(number, **of_rows)
+    forest = trainer.start_after(number)
     forest.add(n_trees)
     return forest.booster(), forest.out_of_bag
 

@@ -395,13 +395,13 @@ def checked_threshold(threshold: float, *, n_classes: int) -> float:
 
 def dependence_of(forest: Model) -> tuple[Caution, ...]:
     """Warnings about a forest whose trees are not independent draws."""
-    caveats = (getattr(forest, "shared_bags", None), getattr(forest, "seed_dependence", None))
+    caveats = (forest.shared_bags, forest.seed_dependence) if isinstance(forest, Forest) else ()
     return tuple(Caution(ForestWarning, caveat) for caveat in caveats if caveat is not None)
 
 
 def learning_rate_of(forest: Model, *, labels_at: float | None = None) -> tuple[Caution, ...]:
     """Warning about a learning rate; none if you ask only for labels and the labels at ``labels_at`` stay the same."""
-    rate = getattr(forest, "learning_rate", None)
+    rate = forest.learning_rate if isinstance(forest, Forest) else None
     if rate is None or (labels_at is not None and rate.keeps_labels_at == labels_at):
         return ()
     return (Caution(ForestWarning, rate.caveat),)

@@ -27,9 +27,7 @@ class ForestInTraining(ABC):
     Parameters
     ----------
     trainer : Trainer
-        Knows the training rows and the kind of trees.
-    threshold, groups
-        As the attributes.
+        Knows the training rows and the kind of trees, and has the ``threshold`` and the ``groups``.
 
     Attributes
     ----------
@@ -53,8 +51,8 @@ class ForestInTraining(ABC):
     classes: NDArray[Any] | None = None
     voting: str = "soft"
 
-    def __init__(self, trainer: Trainer, threshold: float = 0.5, groups: Groups = NO_GROUPS) -> None:
-        self.link, self.threshold, self.groups = trainer.link, threshold, groups
+    def __init__(self, trainer: Trainer) -> None:
+        self.link, self.threshold, self.groups = trainer.link, trainer.threshold, trainer.groups
         self.out_of_bag = Sums.nothing(len(trainer.label), len(trainer.classes), trainer.n_scores)
 
     def add(self, n_trees: int) -> None:
@@ -105,8 +103,12 @@ class Trainer(ABC):
         Largest bagging fraction that the framework can draw.
     has_soft_labels : bool
         Whether ``label`` holds probabilities of class 1 in place of class indices, so that no metric compares with it.
+    threshold, groups
+        Those of each `ForestInTraining`: by default 0.5, and each row by itself. Set them before the first forest.
     """
 
+    threshold: float = 0.5
+    groups: Groups = NO_GROUPS
     fraction: float
     seed: int
     largest_fraction: float = 1.0
@@ -117,14 +119,11 @@ class Trainer(ABC):
         self.classes, self.link, self.n_scores = forest.classes, forest.link, forest.n_scores
 
     @abstractmethod
-    def start(self, *, fraction: float | None = None, seed: int | None = None, **of_rows: Any) -> ForestInTraining:
-        """A forest without trees yet; ``fraction`` and ``seed`` override the parameters.
-
-        ``of_rows`` are the ``threshold`` and the ``groups`` of a `ForestInTraining`, here and below.
-        """
+    def start(self, *, fraction: float | None = None, seed: int | None = None) -> ForestInTraining:
+        """A forest without trees yet; ``fraction`` and ``seed`` override the parameters."""
 
     @abstractmethod
-    def resume(self, model: Any, **of_rows: Any) -> ForestInTraining:
+    def resume(self, model: Any) -> ForestInTraining:
         """A forest that begins with a copy of the model's trees and draws new bags for the trees it adds.
 
         Raises
@@ -135,7 +134,7 @@ class Trainer(ABC):
             If the bags of the model's trees cannot be rebuilt and proven on the training data.
         """
 
-    def start_after(self, number: int, **of_rows: Any) -> ForestInTraining:
+    def start_after(self, number: int) -> ForestInTraining:
         """A forest without trees yet that follows ``number`` others with the same parameters and draws its own bags.
 
         For ``number`` 0 this is `start`. You can merge the forests of all numbers into one. Each forest draws the bags

@@ -33,10 +33,10 @@ its own is T/n times as large. If each row leaves out the blocks in its own orde
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
@@ -245,20 +245,8 @@ def metric_loss(
         seed_sd = _seed_sd(parts, outputs.n_trees, n_votes, n_turns)
     measured.append(SubforestLoss(n_quarter, quarters, _root(covariance[1, 1]), n_votes))
     measured.append(SubforestLoss(n_half, halves, _root(covariance[0, 0]), n_votes))
-    return _loss(
-        parts,
-        values[0],
-        of_halves,
-        len(blocks.rows),
-        law=law,
-        offset=offset,
-        error=error,
-        is_significant=is_significant,
-        n_votes=n_votes,
-        votes_per_row=votes_per_row,
-        measured=tuple(measured),
-        seed_sd=seed_sd,
-    )
+    loss = _loss(parts, values[0], of_halves, len(blocks.rows), n_votes, votes_per_row, measured)
+    return replace(loss, law=law, offset=offset, error=error, is_significant=is_significant, seed_sd=seed_sd)
 
 
 def loss_of_halves(outputs: TreeOutputs, metric: Metric) -> MetricLoss:
@@ -278,22 +266,29 @@ def loss_of_halves(outputs: TreeOutputs, metric: Metric) -> MetricLoss:
     # Of the n - 1 degrees of freedom of the blocks, a deal of halves covers one.
     of_trees = by_deal.var(ddof=1) * (1.0 / max(n_filled - 2.0, 1.0) + 1.0 / _N_DEALS)
     halves = SubforestLoss(n_votes / 2.0, float(by_deal.mean()), _root(float(of_trees + of_rows)), n_votes)
-    measured = (halves,)
-    return _loss(
-        parts, values[0], of_halves, len(blocks.rows), n_votes=n_votes, votes_per_row=votes_per_row, measured=measured
-    )
+    return _loss(parts, values[0], of_halves, len(blocks.rows), n_votes, votes_per_row, [halves])
 
 
-def _loss(parts: ForestParts, value: float, of_halves: Floats, n_rows: int, **fitted: Any) -> MetricLoss:
+def _loss(
+    parts: ForestParts,
+    value: float,
+    of_halves: Floats,
+    n_rows: int,
+    n_votes: float,
+    votes_per_row: float,
+    measured: Sequence[SubforestLoss],
+) -> MetricLoss:
     """The record of what was measured on some of ``n_rows`` rows; of the halves, each comes after its complement."""
     pairs = of_halves.reshape(-1, 2)
     return MetricLoss(
-        value=float(value),
+        float(value),
+        n_votes,
+        votes_per_row,
+        tuple(measured),
         n_rows=len(parts.rows),
         n_dropped=n_rows - len(parts.rows),
         worse=_worse(parts.metric, of_halves),
         tree_error=float(np.sqrt(np.mean((pairs[:, 0] - pairs[:, 1]) ** 2))) / 2.0,
-        **fitted,
     )
 
 

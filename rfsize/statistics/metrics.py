@@ -122,11 +122,10 @@ def influence_of(metric: Metric, rows: Int64s, predicted: Floats) -> Floats | No
     return metric.influence(metric.truth[rows], predicted, metric.weight[rows])
 
 
-def _of_means(name: str, by_row: ByRow, *, form: str = "mean", **facts: Any) -> Metric:
+def _of_means(name: str, by_row: ByRow, *, form: str = "mean") -> Metric:
     """A metric that depends on the mean of one number per row.
 
-    ``form`` is "mean", "root" of the mean, or "explained": 1 − mean / variance of the truth. ``facts`` are further
-    fields of the `Metric`.
+    ``form`` is "mean", "root" of the mean, or "explained": 1 − mean / variance of the truth.
     """
 
     def value(truth: NDArray[Any], predicted: Floats, weight: Floats) -> Floats:
@@ -146,7 +145,7 @@ def _of_means(name: str, by_row: ByRow, *, form: str = "mean", **facts: Any) -> 
             deviation = (mean / variance * (truth - centre) ** 2 - numbers) / variance
         return np.asarray(weight * deviation / weight.sum())
 
-    return Metric(name, value, influence, **facts)
+    return Metric(name, value, influence)
 
 
 def _of_levels(name: str, of_levels: Callable[..., Floats], slopes: Callable[..., tuple[Floats, Floats]]) -> Metric:
@@ -270,7 +269,7 @@ def _accuracy_by(labels: Callable[[Floats], NDArray[np.int64]]) -> Metric:
     def is_right(predicted: Floats, truth: NDArray[Any]) -> Floats:
         return (labels(predicted) == truth).astype(np.float64)
 
-    return _of_means("accuracy", is_right, bounds=(0.0, 1.0), larger_is_better=True)
+    return replace(_of_means("accuracy", is_right), bounds=(0.0, 1.0), larger_is_better=True)
 
 
 def _square(predicted: Floats, truth: NDArray[Any]) -> Floats:
@@ -291,14 +290,14 @@ _OF_CLASSES = (
 _OF_NUMBERS = (
     _of_means("rmse", _square, form="root"),
     _of_means("mae", _distance),
-    _of_means("r2", _square, form="explained", bounds=(-math.inf, 1.0), larger_is_better=True),
+    replace(_of_means("r2", _square, form="explained"), bounds=(-math.inf, 1.0), larger_is_better=True),
 )
 METRICS = {metric.name: metric for metric in (*_OF_CLASSES, *_OF_NUMBERS)}
 """The metrics that compare predictions with the truth, by name."""
 
 SQUARED_ERROR = _of_means("mean squared error", _square)
 
-_CLIPPED_ROWS = _of_means("clipped rows", _is_clipped, bounds=(0.0, 1.0))
+_CLIPPED_ROWS = replace(_of_means("clipped rows", _is_clipped), bounds=(0.0, 1.0))
 
 
 # Names

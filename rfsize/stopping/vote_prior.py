@@ -109,10 +109,8 @@ def _two_classes(prior: Floats, alpha: float) -> tuple[IntervalRule, list[tuple[
         _core.widen_bounds(wins[0], wins[1], alpha, low, high)
     outcomes = []
     for winner in range(2):
-        of_class = np.zeros((2, n_trees + 1))
-        of_class[winner] = wins[winner]
-        wrong_0, wrong_1, trees = _core.bounds_outcome(of_class[0], of_class[1], low, high)
-        outcomes.append((float(wins[winner].sum()), wrong_0 + wrong_1, trees))
+        wrong, trees = _core.bounds_outcome(wins[winner], bool(winner), low, high)
+        outcomes.append((float(wins[winner].sum()), wrong, trees))
     return IntervalRule("hard", low, high), _of_rows(outcomes)
 
 

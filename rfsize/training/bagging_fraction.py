@@ -162,11 +162,12 @@ def select_bagging_fraction(
         fractions = [fraction for fraction in DEFAULT_FRACTIONS if fraction <= trainer.largest_fraction]
     grid, own = _with_own(_checked_fractions(fractions), own if rule == "keep" else None)
     measure, grouped = _metric(metric, trainer), resolve_groups(groups, X, len(trainer.label))
-    grid, left_out = _with_enough_votes(grid, trainer, grouped, n_trees)
+    trainer.groups = grouped
+    grid, left_out = _with_enough_votes(grid, trainer, n_trees)
     forests = []
     with progress_bar("bagging fractions", n_trees * len(grid), "trees", shown=progress) as bar:
         for fraction in grid:
-            forests.append(_trained(trainer, fraction, n_trees, seed, grouped, voting))
+            forests.append(_trained(trainer, fraction, n_trees, seed, voting))
             bar.update(n_trees)
     of_labels, name = len(trainer.classes) > 0, "error" if metric is None else "score"
     value, *errors, n_rows = _compared(forests, measure, trainer.weight, grouped)
@@ -265,19 +266,17 @@ def _metric(metric: Any, trainer: Trainer) -> Metric:
     return on_rows
 
 
-def _left_out_share(trainer: Trainer, fraction: float, groups: Groups) -> Floats:
+def _left_out_share(trainer: Trainer, fraction: float) -> Floats:
     """For each row, the expected share of trees that see no row of its group; shape (n_rows,)."""
-    sizes = np.ones(len(trainer.label)) if groups.sizes is None else groups.sizes
+    sizes = np.ones(len(trainer.label)) if trainer.groups.sizes is None else trainer.groups.sizes
     return np.asarray(trainer.left_out(fraction) ** sizes)
 
 
-def _with_enough_votes(
-    fractions: list[float], trainer: Trainer, groups: Groups, n_trees: int
-) -> tuple[list[float], tuple[float, ...]]:
+def _with_enough_votes(fractions: list[float], trainer: Trainer, n_trees: int) -> tuple[list[float], tuple[float, ...]]:
     """The fractions with which rows get enough votes to compare them, and those left out; raises if there are none."""
     problems, label = {}, trainer.label if len(trainer.classes) else None
     for fraction in fractions:
-        votes = Coverage(n_trees * _left_out_share(trainer, fraction, groups), n_trees, groups, y=label)
+        votes = Coverage(n_trees * _left_out_share(trainer, fraction), n_trees, trainer.groups, y=label)
         problem = votes.problem(f"how good the bagging fraction {fraction:g} is")
         if problem is not None:
             problems[fraction] = problem
@@ -299,14 +298,14 @@ class _Forest(NamedTuple):
     seconds: float
 
 
-def _trained(trainer: Trainer, fraction: float, n_trees: int, seed: int | None, groups: Groups, voting: str) -> _Forest:
+def _trained(trainer: Trainer, fraction: float, n_trees: int, seed: int | None, voting: str) -> _Forest:
     started = time.perf_counter()
-    forest = trainer.start(fraction=fraction, seed=seed, groups=groups)
+    forest = trainer.start(fraction=fraction, seed=seed)
     forest.add(n_trees)
     forest.check_bags()
     seconds, sums = time.perf_counter() - started, forest.out_of_bag
     votes = float(sums.scores.n_votes.mean()) / n_trees
-    expected = float(_left_out_share(trainer, fraction, groups).mean())
+    expected = float(_left_out_share(trainer, fraction).mean())
     if votes < _FAIR_SHARE * expected:
         raise ValueError(
             f"at fraction {fraction:g} only {in_percent(votes)} of the votes are out of bag, instead of "

@@ -157,24 +157,23 @@ def grow(
         raise ValueError(
             f"y is missing: metric={metric!r} needs the truth of the validation rows, give validation=(rows, y)"
         )
-    of_rows: dict[str, Any] = {"threshold": share("threshold", 0.5 if threshold is None else threshold)}
-    of_rows["groups"] = groups
+    threshold = share("threshold", 0.5 if threshold is None else threshold)
     if hasattr(params, "fit"):
         if init_model is not None:
             raise ValueError("the new trees are added to the fitted estimator: leave out init_model")
-        of_rows |= {"sample_weight": sample_weight, "min_trees": rule.next_size}
-        growth = start_from_estimator(params, data, y, criterion, **of_rows)
+        given: dict[str, Any] = {"threshold": threshold, "groups": groups, "sample_weight": sample_weight}
+        growth = start_from_estimator(params, data, y, criterion, min_trees=rule.next_size, **given)
     elif y is not None or sample_weight is not None:
         raise ValueError("labels and weights are in the Dataset or DMatrix; y and sample_weight are for an estimator")
     else:
-        growth = _from_parameters(params, data, criterion, init_model=init_model, **of_rows)
+        growth = _from_parameters(params, data, criterion, threshold=threshold, groups=groups, init_model=init_model)
     if X_val is None:
         return grow_until_enough(growth, rule)
     is_as_trained = hasattr(params, "fit") or framework_of(X_val) is not None  # and so stores its missing value
     missing = None if is_as_trained else training_of(data).missing_in(data)
 
     def on_validation(model: Any) -> Task:
-        return Task.of(read_forest(model, missing=missing), X_val, threshold=of_rows["threshold"])
+        return Task.of(read_forest(model, missing=missing), X_val, threshold=threshold)
 
     return grow_until_enough(growth, rule, on_validation, y_val)
 
@@ -241,13 +240,21 @@ def _from_parameters(
         label, criterion = None, resolve(criterion, len(trainer.classes), in_training=True)
     else:
         criterion = checked_criterion(criterion, trainer.classes, label, trainer.weight)
-    of_rows: dict[str, Any] = {"threshold": threshold, "groups": resolve_groups(groups, X, len(trainer.label))}
-    forest = trainer.start(**of_rows) if init_model is None else trainer.resume(init_model, **of_rows)
+    trainer.threshold, trainer.groups = threshold, resolve_groups(groups, X, len(trainer.label))
+    forest = trainer.start() if init_model is None else trainer.resume(init_model)
     return Growth(criterion, forest, label, trainer.weight, n_given=forest.n_trees)
 
 
 def start_from_estimator(
-    estimator: Any, X: Any, y: Any, criterion: Criterion, *, min_trees: int, sample_weight: Any, **of_rows: Any
+    estimator: Any,
+    X: Any,
+    y: Any,
+    criterion: Criterion,
+    *,
+    min_trees: int,
+    threshold: float,
+    groups: Any,
+    sample_weight: Any,
 ) -> Growth:
     """Begin from a fitted estimator, or train one to ``min_trees`` trees; arguments as in `grow`."""
     if y is None:
@@ -274,11 +281,11 @@ def start_from_estimator(
             f"found a {fitted.wrapper.kind}, whose own fit grows its forest: fit it with a larger alpha or "
             "max_trees, or give the forest that it has fitted, model.estimator_"
         )
-    threshold = fitted.checked_threshold(of_rows["threshold"])
+    threshold = fitted.checked_threshold(threshold)
     fitted.open(X)
     trainer = training.trainer_of(fitted, X, y, sample_weight)
-    groups = resolve_groups(of_rows["groups"], X, n_rows_of(X))
-    forest = trainer.resume(fitted.booster, threshold=threshold, groups=groups)
+    trainer.threshold, trainer.groups = threshold, resolve_groups(groups, X, n_rows_of(X))
+    forest = trainer.resume(fitted.booster)
     forest.classes = fitted.classes if len(fitted.classes) else None
     return Growth(criterion, forest, y, sample_weight, fitted.with_booster, n_given)
 

@@ -76,11 +76,14 @@ def test_numbers(kind: tuple[str, str]) -> None:
 @pytest.mark.parametrize(
     ("model", "name"),
     [
-        (lgb.LGBMClassifier(n_estimators=30, verbosity=-1, subsample=0.8, subsample_freq=1), "num_iteration"),
-        (xgb.XGBClassifier(n_estimators=30, max_depth=3), "iteration_range"),
-        (GradientBoostingClassifier(n_estimators=30), "staged_predict_proba"),
-        (HistGradientBoostingClassifier(max_iter=30), "staged_predict_proba"),
-        (AdaBoostClassifier(n_estimators=30), "staged_predict_proba"),
+        (
+            lgb.LGBMClassifier(n_estimators=30, verbosity=-1, subsample=0.8, subsample_freq=1, random_state=0),
+            "num_iteration",
+        ),
+        (xgb.XGBClassifier(n_estimators=30, max_depth=3, random_state=0), "iteration_range"),
+        (GradientBoostingClassifier(n_estimators=30, random_state=0), "staged_predict_proba"),
+        (HistGradientBoostingClassifier(max_iter=30, random_state=0), "staged_predict_proba"),
+        (AdaBoostClassifier(n_estimators=30, random_state=0), "staged_predict_proba"),
     ],
 )
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -109,8 +112,8 @@ def stopped_early(model: Any) -> Any:
 @pytest.mark.parametrize(
     "model",
     [
-        lgb.LGBMClassifier(n_estimators=200, verbosity=-1, early_stopping_round=3, learning_rate=0.3),
-        xgb.XGBClassifier(n_estimators=200, early_stopping_rounds=3),
+        lgb.LGBMClassifier(n_estimators=200, verbosity=-1, early_stopping_round=3, learning_rate=0.3, random_state=0),
+        xgb.XGBClassifier(n_estimators=200, early_stopping_rounds=3, random_state=0),
     ],
 )
 @pytest.mark.filterwarnings("ignore::rfsize.exceptions.RfsizeWarning")

@@ -53,7 +53,7 @@ std::unique_ptr<const Forest> drawn_forest(std::size_t depth, std::mt19937& rand
 
 struct Answered {
     std::vector<double> total;
-    std::vector<std::int64_t> label, asked;
+    std::vector<std::int64_t> label, n_used;
     bool operator==(const Answered&) const = default;
 };
 
@@ -63,7 +63,7 @@ Answered answered(const Forest& forest, const std::vector<double>& X, const Scor
     forest.quantise(Strided<double>{data, N_ROWS, N_COLUMNS, N_COLUMNS * sizeof(double), sizeof(double)}, q.data());
     Answered found{std::vector<double>(N_ROWS), std::vector<std::int64_t>(N_ROWS, -1),
                    std::vector<std::int64_t>(N_ROWS, N_TREES)};
-    ByScores<double> rule(forest, stop, {found.total.data(), N_ROWS, 1}, {found.label.data(), found.asked.data()},
+    ByScores<double> rule(forest, stop, {found.total.data(), N_ROWS, 1}, {found.label.data(), found.n_used.data()},
                           TOGETHER);
     Predictor(forest, q.data(), N_ROWS, rule).run();
     return found;

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 import reference.majority
 import reference.multiclass
-from rfsize import theory
-from rfsize._core import overtakes
+from rfsize import _core, theory
 
 # Tinier fractions only make the exact rational arithmetic of the naive sums slow.
 FRACTION = st.floats(0.0, 1.0).map(lambda pi: 0.0 if pi < 1e-12 else pi)
@@ -93,6 +92,12 @@ def test_plurality_claims_no_more_than_there_is(n_trees: int, pi: np.ndarray) ->
     assert theory.multiclass_agreement(n_trees, pi[None, :]) <= exact + 2e-4
     alone = reference.multiclass.plurality_agreement(1, pi.tolist())
     assert theory.multiclass_agreement(1, pi[None, :]) == pytest.approx(alone)
+
+
+def overtakes(n_trees: int, leader: float, rival: float, wins_ties: bool) -> float:
+    out = np.empty(1)
+    _core.disagreement(n_trees, np.array([leader]), np.arange(2), np.array([rival]), np.array([wins_ties]), out)
+    return float(out[0])
 
 
 @given(st.integers(1, 40), SHARES, st.booleans())
