@@ -223,9 +223,9 @@ def _split(given: Leaves, more: Leaves | None) -> tuple[Leaves, Leaves, Leaves |
 
     The last are None if some of the second are good for that. Boosted trees fit training rows too closely.
     """
+    if len(given) < 2 and (more is None or given.adds_up):
+        raise ValueError("X has 1 row, and shrink needs two parts of X, to refit and to certify: give more rows")
     if more is None:
-        if len(given) < 2:
-            raise ValueError("X has 1 row, and shrink needs two parts of X, to refit and to certify: give more rows")
         shuffled = np.random.default_rng(0).permutation(len(given))
         first = round(_SHARE_TO_REFIT * len(given))
         return given.take(np.sort(shuffled[first:])), given.take(np.sort(shuffled[:first])), None

@@ -513,6 +513,7 @@ OF_QUESTIONS: list[Case] = [
     (lambda: shrink(FRESH[:1]), "X has 1 row"),
     (lambda: shrink(), "rows"),
     (lambda: shrink(n_trees=5, alpha=0.9), "alpha"),
+    (lambda: rfsize.shrink(lightgbm(boosting="gbdt"), FRESH[:1], rows=X, n_trees=2), "1 row"),
     (lambda: shrink(metric="auc"), "auc"),
     (lambda: score("r2"), "metric="),
     (lambda: score("auc", "lightgbm multiclass"), "'auc'"),
