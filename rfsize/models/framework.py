@@ -326,7 +326,7 @@ def reading(versions: str) -> Iterator[None]:
 def refuse_regression(forest: Model) -> None:
     """Raise `NotAForestError` if the trees of a forest cast no votes, where only votes help."""
     if not forest.classes.size:
-        raise NotAForestError("trees of a regression cast no votes: size it by metric='scores' and a tolerance")
+        raise NotAForestError("trees of a regression cast no votes: give metric='scores' and a tolerance")
 
 
 def models_in(model: Any) -> list[Any] | None:
