@@ -73,7 +73,7 @@ _OPTIONS: dict[str, tuple[str, dict[str, Any], str]] = {
     "--average": (_KEPT, {"choices": AVERAGES}, "apply alpha to all rows together (micro), or to each class (macro)"),
     "--threshold": (_KEPT, _NUMBER, "probability above which class 1 is predicted (default 0.5)"),
     "--method": (_KEPT, {"choices": METHODS}, "how agreement is estimated; change it only to compare methods"),
-    "--target": (_KEPT, {"choices": TARGETS}, "like an unlimited forest, or like all trees of this one, certified"),
+    "--target": (_KEPT, {"choices": TARGETS}, "like an unlimited forest, or (boosted) like all trees, certified"),
     "--confidence": (_KEPT, _NUMBER, "how sure a certificate is (default 0.95)"),
     "grow --confidence": (_KEPT, _NUMBER, "how sure it must be that the trees are enough (default 0.8)"),
     "--n-trees": (_KEPT, _COUNT, "trees to keep, in place of --alpha"),
