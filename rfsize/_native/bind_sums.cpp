@@ -24,11 +24,9 @@ void bind_count_votes(nb::module_& m) {
         nb::arg("vote"), nb::arg("may_vote"), nb::arg("counts"));
 }
 
-LeafScores scores_of(const Array<const std::int64_t, 3>& leaf, const Array<const double, 2>& raw,
-                     std::size_t n_scores) {
+void expect_scores(const Array<const std::int64_t, 3>& leaf, const Array<const double, 2>& raw, std::size_t n_scores) {
     const std::size_t of_leaves = leaf.shape(2) > 1 ? leaf.shape(2) : leaf.shape(2) * raw.shape(1);
     expect(0 < n_scores && n_scores <= of_leaves && raw.shape(1) > 0, "the leaves have fewer scores than are added up");
-    return {leaf.data(), leaf.shape(0), leaf.shape(1), leaf.shape(2), raw.matrix()};
 }
 
 void bind_counting(nb::module_& m) {
@@ -40,12 +38,13 @@ void bind_counting(nb::module_& m) {
            const Array<const double, 2>& raw, const Array<std::int32_t, 1>& n_votes, const Array<double, 2>& mean,
            const Array<double, 2>& scatter) {
             const std::size_t n_rows = leaf.shape(0), n_scores = mean.shape(1);
-            const LeafScores scores = scores_of(leaf, raw, n_scores);
+            expect_scores(leaf, raw, n_scores);
             may_vote.expect({n_rows, leaf.shape(1)}, "may_vote");
             n_votes.expect({n_rows}, "n_votes");
             mean.expect({n_rows, n_scores}, "mean");
             scatter.expect({n_rows, n_scores * (n_scores + 1) / 2}, "scatter");
             Released released;
+            const LeafScores scores{leaf.data(), n_rows, leaf.shape(1), leaf.shape(2), raw.matrix()};
             if (n_scores == 1 && leaf.shape(2) == 1)
                 add_up_one_score(scores, may_vote.matrix(), n_votes.span(), mean.matrix(), scatter.matrix());
             else
@@ -62,10 +61,10 @@ void bind_counting(nb::module_& m) {
             total.expect({n_rows, n_parts, n_scores}, "total");
             n_scored.expect({n_rows, n_parts, n_bags}, "n_scored");
             expect(n_parts > 0 && (n_bags == 1 || n_bags == n_scores), "there are no parts, or bags of no scores");
-            const LeafScores scores = scores_of(leaf, raw, n_scores);
+            expect_scores(leaf, raw, n_scores);
             Released released;
-            add_by_part(scores, {may_score.data(), leaf.shape(1), n_bags}, n_parts, n_scores, total.data(),
-                        n_scored.data());
+            add_by_part({leaf.data(), n_rows, leaf.shape(1), leaf.shape(2), raw.matrix()},
+                        {may_score.data(), leaf.shape(1), n_bags}, n_parts, n_scores, total.data(), n_scored.data());
         },
         nb::arg("leaf"), nb::arg("may_score"), nb::arg("raw"), nb::arg("total"), nb::arg("n_scored"));
     m.def(

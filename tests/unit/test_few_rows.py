@@ -199,3 +199,14 @@ def test_compiled_loops_refuse_places_and_votes_that_are_none() -> None:
     for vote in (2, -1):
         with pytest.raises(IndexError, match="no class"):
             _core.count_votes(np.array([[vote]]), np.ones((1, 1), np.bool_), np.zeros((1, 1, 2), np.int32))
+
+
+@pytest.mark.parametrize("n_scores", [1, 2])
+def test_compiled_sums_overwrite_what_was_there_and_refuse_leaves_of_no_tree(n_scores: int) -> None:
+    raw, leaf, may_vote = np.array([[1.0, 2.0], [3.0, 6.0]]), np.array([[[0], [1]]]), np.ones((1, 2), np.bool_)
+    n_votes, mean = np.zeros(1, np.int32), np.full((1, n_scores), 9.0)
+    scatter = np.full((1, n_scores * (n_scores + 1) // 2), 9.0)
+    _core.add_up_scores(leaf, may_vote, raw, n_votes, mean, scatter)
+    assert scatter.tolist() == [[2.0, 4.0, 8.0][: scatter.size]]
+    with pytest.raises(ValueError, match="fewer scores"):
+        _core.add_up_scores(np.zeros((1, 2, 0), np.int64), may_vote, raw, n_votes, mean, scatter)
