@@ -45,7 +45,7 @@ print(source.partition("*/")[0])
 print(f"{len(source) / 1e3:.0f} kB of C")
 
 # %%
-# The C functions ask as many trees as the compiled forest does.
+# The C functions use as many trees as the compiled forest does.
 
-labels, asked = fast.predict(X_val, return_trees=True)
-print(f"{asked.mean():.1f} of 101 trees asked per row")
+labels, n_used = fast.predict(X_val, return_trees=True)
+print(f"{n_used.mean():.1f} of 101 trees used per row")

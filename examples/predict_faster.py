@@ -47,8 +47,8 @@ table.plot()
 # %%
 # Compile the forest with the table.
 
-labels, asked = rfsize.compile(forest, table).predict(X_test, return_trees=True)
-print(f"{asked.mean():.1f} of 501 trees asked per row")
+labels, n_used = rfsize.compile(forest, table).predict(X_test, return_trees=True)
+print(f"{n_used.mean():.1f} of 501 trees used per row")
 print(f"{(labels != forest.predict(X_test)).mean():.2%} of the labels differ, accuracy {(labels == y_test).mean():.1%}")
 
 # %%

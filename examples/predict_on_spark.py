@@ -21,7 +21,7 @@ X_train, X_rest, y_train, _ = train_test_split(X.set_axis(names, axis=1), y, tes
 model = RandomForestClassifier(300, random_state=0).fit(X_train, y_train)
 
 # %%
-# A certified stop table lets most rows ask fewer trees, on Spark too.
+# A certified stop table lets most rows use fewer trees, on Spark too.
 
 X_certify, X_new = train_test_split(X_rest, test_size=0.3, random_state=0)
 table = rfsize.StopTable.calibrate(model, X_certify, alpha=0.95)
@@ -40,8 +40,8 @@ label = rfsize.spark.predict_udf(fast)
 rows.withColumn("label", label(*names)).select(*names[:3], "label").show(5)
 
 # %%
-# It can also return how many trees each row asked, or the probabilities of all classes.
+# It can also return how many trees each row used, or the probabilities of all classes.
 
-asked = rfsize.spark.predict_udf(fast, "prediction and trees")
-rows.select(asked(*names).alias("answer")).select("answer.*").groupBy("prediction").avg("trees").show()
+n_used = rfsize.spark.predict_udf(fast, "prediction and trees")
+rows.select(n_used(*names).alias("answer")).select("answer.*").groupBy("prediction").avg("trees").show()
 spark.stop()

@@ -40,13 +40,13 @@ print(f"accuracy {search.score(X_test, y_test):.1%}")
 print(best.report_)
 
 # %%
-# To predict faster, compile the model with a stop table, certified on rows that it was not trained on. Each row asks
+# To predict faster, compile the model with a stop table, certified on rows that it was not trained on. Each row uses
 # trees until its label is settled.
 
 X_certify, X_new, _, y_new = train_test_split(search.best_estimator_[0].transform(X_test), y_test, random_state=0)
 table = rfsize.StopTable.calibrate(best, X_certify, alpha=0.98)
-labels, asked = rfsize.compile(best, table).predict(X_new, return_trees=True)
-print(f"{asked.mean():.1f} of {best.n_trees_} trees per row")
+labels, n_used = rfsize.compile(best, table).predict(X_new, return_trees=True)
+print(f"{n_used.mean():.1f} of {best.n_trees_} trees per row")
 print(f"accuracy {(labels == y_new).mean():.1%}")
 
 # %%

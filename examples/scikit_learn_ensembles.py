@@ -31,8 +31,8 @@ print(f"{fast.n_trees} trees, compiled: accuracy {right:.1%}")
 report.plot()
 
 # %%
-# **Bagging** of other learners works in the same way: rfsize asks each member for the probabilities of the rows that it
-# was not trained on.
+# **Bagging** of other learners works in the same way: each member predicts the probabilities of the rows that it was
+# not trained on.
 
 X_wine, kind = load_wine(return_X_y=True)
 bagging = BaggingClassifier(KNeighborsClassifier(), n_estimators=50, random_state=0)
@@ -42,10 +42,10 @@ print(rfsize.oob_score(bagging, X_wine, kind))
 
 # %%
 # **AdaBoost**: boosted trees depend on one another, so no number of them is enough in rfsize's sense. But a row can
-# stop asking trees when the remaining trees cannot change its label. The labels are exactly AdaBoost's.
+# stop when the remaining trees cannot change its label. The labels are exactly AdaBoost's.
 
 boosted = AdaBoostClassifier(n_estimators=100, random_state=0)
 boosted.fit(X_train, y_train >= 5)
-labels, asked = rfsize.compile(boosted).predict(X_test, return_trees=True)
+labels, n_used = rfsize.compile(boosted).predict(X_test, return_trees=True)
 assert (labels == boosted.predict(X_test)).all()
-print(f"AdaBoost: {asked.mean():.0f} of 100 stumps asked per row, the same labels")
+print(f"AdaBoost: {n_used.mean():.0f} of 100 stumps used per row, the same labels")

@@ -95,7 +95,7 @@ for n_trees in sorted({11, 21, 41, report.n_trees, 101}):
 # constants, which take the same space on the device. The error hardly depends on the number of trees: more trees make
 # the answers steadier, not better.
 #
-# The battery is next. With a stop table, a window asks trees only until its label is settled. The table is certified on
+# The battery is next. With a stop table, a window uses trees only until its label is settled. The table is certified on
 # windows that the forest was not trained on; these windows need no labels.
 
 small = rfsize.truncate(forest, n_trees=41)
@@ -103,18 +103,19 @@ table = rfsize.StopTable.calibrate(small, windows(3000, seed=1)[0], alpha=0.99)
 print(table.certificate)
 fast = rfsize.compile(small, table)
 print(f"{flash(fast, 'bearing'):,} bytes with the table")
-answers, asked = fast.predict(X_later, return_trees=True)
+answers, n_used = fast.predict(X_later, return_trees=True)
 print(f"{np.mean(answers != small.predict(X_later)):.2%} of the later windows differ")
 
 # %%
 # The table saves energy, which depends on the mean number of trees. It does not help with the deadline: some windows
-# ask all trees, and you must plan for their time. Only a smaller forest shortens this time.
+# use all trees, and you must plan for their time. Only a smaller forest shortens this time.
 
 figure, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
-ax.hist(asked, bins=np.arange(0.5, 42), color="C0", weights=np.full(len(asked), 1 / len(asked)))
-ax.axvline(asked.mean(), color="C3", linestyle="--")
-ax.set(yscale="log", xlabel="trees asked (dashed: mean)", ylabel="share of the windows", xlim=(0, 42))
-print(f"{asked.mean():.1f} trees on average, {asked.max()} at most: {5 * asked.max()} comparisons in trees of depth 5")
+ax.hist(n_used, bins=np.arange(0.5, 42), color="C0", weights=np.full(len(n_used), 1 / len(n_used)))
+ax.axvline(n_used.mean(), color="C3", linestyle="--")
+ax.set(yscale="log", xlabel="trees used (dashed: mean)", ylabel="share of the windows", xlim=(0, 42))
+most = n_used.max()
+print(f"{n_used.mean():.1f} trees on average, {most} at most: {5 * most} comparisons in trees of depth 5")
 
 # %%
 # Finally, test the C code itself on all later windows.
@@ -129,5 +130,5 @@ if compiler is not None:
     rows, in_c = np.ascontiguousarray(X_later), np.empty((2, len(X_later)), dtype=np.intc)
     pointers = [ctypes.c_void_p(array.ctypes.data) for array in (rows, *in_c)]
     functions.bearing_predict_many(pointers[0], ctypes.c_size_t(len(rows)), *pointers[1:])
-    assert (in_c == [answers, asked]).all()
-    print(f"{len(rows):,} labels and numbers of trees asked, all the same as in Python")
+    assert (in_c == [answers, n_used]).all()
+    print(f"{len(rows):,} labels and numbers of trees used, all the same as in Python")

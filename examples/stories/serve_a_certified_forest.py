@@ -43,7 +43,7 @@ forest = XGBClassifier(
 forest.fit(X_train, y_train)
 
 # %%
-# **What people do** is to pickle all 500 trees and to ask all of them about each row. How many trees does the service
+# **What people do** is to pickle all 500 trees and to use all of them for each row. How many trees does the service
 # need, if one label in a hundred may differ from that of an unlimited forest?
 
 counted = rfsize.tree_outputs(forest, X_train, y_train, oob=True)

@@ -39,7 +39,7 @@ class Answer:
     plain : PlainRows
         Reads other few rows as such an array.
     many : callable
-        Takes rows of any kind; returns the answers, and how many trees each row asked.
+        Takes rows of any kind; returns the answers, and how many trees each row used.
     """
 
     few: _core.FewRows
@@ -47,7 +47,7 @@ class Answer:
     many: Callable[[Any], tuple[NDArray[Any], Int64s]]
 
     def of(self, X: Any, return_trees: bool) -> Any:
-        """The answers for rows of any kind, with ``return_trees`` also how many trees each row asked."""
+        """The answers for rows of any kind, with ``return_trees`` also how many trees each row used."""
         rows = self.plain.read(X)
         few = None if rows is None else self.few.predict(rows, return_trees, of_frame=True)
         if few is not None:

@@ -51,8 +51,8 @@ def compile(
 ) -> CompiledForest | CompiledMean:
     """Compile a forest: it predicts what the model's own ``predict`` does, many times faster.
 
-    To predict a label, a row asks trees until the remaining trees can no longer change it. For probabilities and
-    numbers, it asks all trees. With a stop table, it stops when the table says that the prediction is settled. Boosted
+    To predict a label, a row uses trees until the remaining trees can no longer change it. For probabilities and
+    numbers, it uses all trees. With a stop table, it stops when the table says that the prediction is settled. Boosted
     trees are compiled too, scikit-learn's AdaBoost among them, and take the tables that `StopTable.calibrate` makes of
     them.
 
@@ -125,11 +125,11 @@ def compile(
     >>> fast.predict_labels(X[:3]).tolist()
     [0, 0, 0]
 
-    With a stop table of votes, most rows ask only a few trees:
+    With a stop table of votes, most rows use only a few trees:
 
     >>> table = rfsize.StopTable.build(101, alpha=0.99, prior=rfsize.tree_outputs(forest, X[:400], oob=True).votes)
-    >>> labels, asked = rfsize.compile(forest, table).predict(X, return_trees=True)
-    >>> bool(asked.mean() < 20)
+    >>> labels, n_used = rfsize.compile(forest, table).predict(X, return_trees=True)
+    >>> bool(n_used.mean() < 20)
     True
 
     The boosters of a cross-validation, or your own models of the folds, predict their mean:
@@ -174,7 +174,7 @@ def _refuse_of_several(table: StopTable | None, voting: str) -> None:
     """``ValueError`` for options that only a single forest has."""
     if table is not None:
         raise ValueError(
-            "a stop table is for the trees of one forest, and a mean of several forests asks all trees: leave "
+            "a stop table is for the trees of one forest, and a mean of several forests uses all trees: leave "
             "table out, or compile one model with it"
         )
     if voting != "auto":

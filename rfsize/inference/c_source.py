@@ -105,7 +105,7 @@ def _of_classes(forest: PackedForest, public: dict[str, object], refuses: bool) 
         "of_classes",
         **public,
         labels=",\n".join(f"    {text(label)}" for label in forest.classes.tolist()),
-        unless_taken=_UNLESS_TAKEN.format("*asked = 0;", " -1") if refuses else "",
+        unless_taken=_UNLESS_TAKEN.format("*n_used = 0;", " -1") if refuses else "",
         unless_taken_proba=_UNLESS_TAKEN.format(no_probability, "") if refuses else "",
         probabilities=single if forest.n_scores == 1 else by_class,
     )

@@ -142,7 +142,7 @@ class CompiledForest:
         X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
             Rows as the framework takes them.
         return_trees : bool, default False
-            Whether to return the number of trees that each row asked as well.
+            Whether to return the number of trees that each row used as well.
 
         Returns
         -------
@@ -152,8 +152,8 @@ class CompiledForest:
             ``multi:softmax``. For a regression: numbers. Floats have the framework's own precision, which is single in
             XGBoost, and scores are added in the framework's order. With a stop table for these predictions, they are as
             close to those of all trees as the table promises.
-        asked : ndarray of int64, shape (n_rows,)
-            Only with ``return_trees``. Labels, and predictions that have a stop table, may ask fewer trees than all.
+        n_used : ndarray of int64, shape (n_rows,)
+            Only with ``return_trees``. Labels, and predictions that have a stop table, may use fewer trees than all.
 
         Raises
         ------
@@ -169,10 +169,10 @@ class CompiledForest:
         >>> from sklearn.ensemble import RandomForestClassifier
         >>> X, y = load_iris(return_X_y=True)
         >>> forest = RandomForestClassifier(50, random_state=0).fit(X, y)
-        >>> labels, asked = rfsize.compile(forest).predict(X, return_trees=True)
+        >>> labels, n_used = rfsize.compile(forest).predict(X, return_trees=True)
         >>> labels.tolist() == forest.predict(X).tolist()
         True
-        >>> bool(asked.mean() < 50)
+        >>> bool(n_used.mean() < 50)
         True
         """
         answer = self._answers.predicted
@@ -200,7 +200,7 @@ class CompiledForest:
             class 1 if its probability is above the threshold. With votes, it is the class of the majority. Ties go to
             the lowest class index. With a stop table for labels, they are as close to those of all trees as the table
             promises.
-        asked : ndarray of int64, shape (n_rows,)
+        n_used : ndarray of int64, shape (n_rows,)
             Only with ``return_trees``. Without a stop table for labels, a row skips the trees that can no longer change
             its label.
 
@@ -281,8 +281,8 @@ class CompiledForest:
             In the framework's precision, which is single in XGBoost. Equal to the framework's probabilities to the last
             bit, if both use the same C library for exponentials; the sums of scores are always equal. With a stop table
             that was calibrated for probabilities, they are as close as the table promises.
-        asked : ndarray of int64, shape (n_rows,)
-            Only with ``return_trees``. Without a stop table for probabilities, every row asks all trees.
+        n_used : ndarray of int64, shape (n_rows,)
+            Only with ``return_trees``. Without a stop table for probabilities, every row uses all trees.
 
         Raises
         ------

@@ -20,7 +20,7 @@ class CompiledMean:
 
     `rfsize.compile` makes it from a list of models. The forests may come from different frameworks and have different
     numbers of trees. Each forest predicts by itself, and the predictions are averaged, not the scores of the trees.
-    Each row asks all trees.
+    Each row uses all trees.
 
     Attributes
     ----------

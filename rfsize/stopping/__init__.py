@@ -1,1 +1,1 @@
-"""Stop tables: when a row can stop asking trees."""
+"""Stop tables: when a row needs no more trees."""

@@ -26,13 +26,13 @@ _OF_A_LINK = 16.0
 _OF_PROBABILITIES = "    sum score[SCORES];\n    predict_from(total, score);\n"
 _OF_SUMS = "    sum score[SCORES];\n    for (int k = 0; k < SCORES; k++) score[k] = (sum)(total[k] / DIVISOR);\n"
 
-_BY_BOUNDS = """    const int look = (asked + EVERY - 1) / EVERY;
+_BY_BOUNDS = """    const int look = (n_used + EVERY - 1) / EVERY;
     return votes[1] <= low[look] ? 0 : votes[1] >= high[look] ? 1 : -1;
 """
 _BY_LEADERS = """    int leader, next, ahead;
     two_leaders(votes, &leader, &next);
     ahead = votes[leader] - votes[next];
-    if (ahead + (leader < next) > TREES - asked) return leader;
+    if (ahead + (leader < next) > TREES - n_used) return leader;
     return $stops ? leader : -1;
 """
 
@@ -120,13 +120,13 @@ class LabelsByVotes(LabelRule):
             return bounds + part("answer_by_votes", body=_BY_BOUNDS)
         tables, stops = part("two_leaders"), "0"
         if self.margin is not None:
-            tables, stops = tables + array("margin", self.margin), "ahead >= margin[asked]"
+            tables, stops = tables + array("margin", self.margin), "ahead >= margin[n_used]"
         elif self.upper is not None:
             tables, stops = tables + array("upper", self.upper), "votes[leader] >= upper[votes[leader] + votes[next]]"
         elif self.bits is not None:
             order = tally_order(n_trees, n_classes)
             numbers = array("stops", self.bits) + array("choose", order.ravel(), "int32_t")
-            tables, stops = tables + part("in_a_table", tables=numbers), "is_in_table(asked, votes)"
+            tables, stops = tables + part("in_a_table", tables=numbers), "is_in_table(n_used, votes)"
         return tables + part("answer_by_votes", body=_BY_LEADERS.replace("$stops", stops))
 
 

@@ -89,14 +89,14 @@ def _draw_votes(rule: IntervalRule | TallyRule, n_trees: int, names: list[str], 
             if (label == index).any():
                 stops[index, point] = nearest(np.flatnonzero(label == index))
     low, high = np.nan_to_num(stops[0], nan=0.0), np.where(np.isnan(stops[1]), n_used, stops[1])
-    ax.fill_between(n_used, low, high, color="C0", alpha=0.15, linewidth=0.0, label="ask the next tree")
+    ax.fill_between(n_used, low, high, color="C0", alpha=0.15, linewidth=0.0, label="go on to the next tree")
     style = "o" if len(n_used) == 1 else "-"
     for index, color in ((1, "C1"), (0, "C2")):
         ax.plot(n_used, stops[index], style, clip_on=False, color=color, label=f"stop: {names[index]}")
     ax.plot(n_used, n_used / 2.0, **faint(ax, ":"), label="half of the votes")
     ax.set_xlim(n_used[0], max(n_used[0] + 1, n_used[-1]))
     ax.set_ylim(bottom=0.0)
-    ax.set_xlabel("trees asked")
+    ax.set_xlabel("trees used")
     ax.set_ylabel(f"votes for {names[1]}", parse_math=False)
     label_counts(ax.yaxis)
 
@@ -104,7 +104,7 @@ def _draw_votes(rule: IntervalRule | TallyRule, n_trees: int, names: list[str], 
 def _draw_bound(rule: Rule, n_trees: int, n_classes: int, ax: Axes) -> None:
     """The lead, or the spread, that stops a row."""
     n_used = np.arange(1, n_trees)
-    xlabel, label = "trees asked", "stop: the first class is so far ahead"
+    xlabel, label = "trees used", "stop: the first class is so far ahead"
     if isinstance(rule, IntervalRule) and rule.margin is not None:
         bound, ylabel = rule.margin[1:-1], "lead in the score so far" if rule.adds_up else "lead in the mean score"
     elif isinstance(rule, SpreadRule):
@@ -116,7 +116,7 @@ def _draw_bound(rule: Rule, n_trees: int, n_classes: int, ax: Axes) -> None:
     else:
         assert isinstance(rule, WeightedVote)
         left = rule.remaining(n_classes)
-        n_used, bound, xlabel = np.arange(len(left)), left / left[0], "members asked, the heaviest first"
+        n_used, bound, xlabel = np.arange(len(left)), left / left[0], "members used, the heaviest first"
         label, ylabel = "stop: the remaining weight cannot change the outcome", "lead, share of the weight"
     points = np.unique(np.linspace(0, len(bound) - 1, min(len(bound), _MOST_POINTS)).astype(np.int64))
     ax.plot(n_used[points], bound[points], "o" if len(bound) == 1 else "-", color="C1", label=label)

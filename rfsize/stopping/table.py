@@ -1,4 +1,4 @@
-"""StopTable: when a row can stop asking trees, and what the table promises about its label."""
+"""StopTable: when a row needs no more trees, and what the table promises about its label."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _CLASSES_SAID = 5
 
 @dataclass(frozen=True, eq=False)
 class StopTable:
-    """A rule that stops asking trees about a row as soon as its label is settled.
+    """A rule that stops as soon as the label of a row is settled.
 
     Three methods make a table. If you have rows that the forest was not trained on, use `calibrate`. If you have only
     votes, or no data, use `build`. For the weighted votes of AdaBoost, use `lossless`. Then predict with
@@ -69,7 +69,7 @@ class StopTable:
 
     Examples
     --------
-    If all final tallies are equally likely, a row asks 26.5 of 101 trees on average:
+    If all final tallies are equally likely, a row uses 26.5 of 101 trees on average:
 
     >>> import rfsize
     >>> table = rfsize.StopTable.build(101, alpha=0.99)
@@ -124,7 +124,7 @@ class StopTable:
         StopTable
             Exact for two classes, and for up to 20 classes while there are at most ten million tallies of up to T
             votes: 389 trees of three classes, 121 of four, 62 of five, 17 of ten. Otherwise the table looks at the two
-            leading classes only, and shares 1 − α among the rivals of the leader. It then asks more trees than
+            leading classes only, and shares 1 − α among the rivals of the leader. It then uses more trees than
             necessary.
 
         Raises
@@ -276,7 +276,7 @@ class StopTable:
     def lossless(cls, weights: ArrayLike, *, n_classes: int = 2) -> StopTable:
         """Build the table of a weighted vote: stop when the remaining weight cannot change the outcome.
 
-        Use it for AdaBoost, or for any classifiers with fixed weights ("members"). A row asks the heaviest members
+        Use it for AdaBoost, or for any classifiers with fixed weights ("members"). A row uses the heaviest members
         first. It stops when the lead of the first class over the second exceeds what the remaining members can change.
         The label never changes, so the members need not be independent, as the trees of a forest are.
 
@@ -284,7 +284,7 @@ class StopTable:
         ----------
         weights : array_like of float, shape (T,)
             Weight of each member, at least 0, in the order of the model. An ``AdaBoostClassifier`` has them as
-            ``model.estimator_weights_``. Members of weight 0 are never asked.
+            ``model.estimator_weights_``. Members of weight 0 are never used.
         n_classes : int, default 2
             Number of classes K.
 
@@ -308,12 +308,12 @@ class StopTable:
 
         Examples
         --------
-        If the two heaviest members agree, the third is not asked:
+        If the two heaviest members agree, the third is not used:
 
         >>> import rfsize
         >>> table = rfsize.StopTable.lossless([0.5, 1.0, 0.8])
-        >>> labels, asked = table.apply([[0, 1, 1], [1, 0, 1], [0, 1, 0]])
-        >>> labels.tolist(), asked.tolist()
+        >>> labels, n_used = table.apply([[0, 1, 1], [1, 0, 1], [0, 1, 0]])
+        >>> labels.tolist(), n_used.tolist()
         ([1, 1, 0], [2, 3, 3])
         """
         n_classes = whole("n_classes", n_classes, at_least=2, at_most=MAX_CLASSES)
@@ -334,8 +334,8 @@ class StopTable:
         -------
         labels : ndarray of int64, shape (n_rows,)
             Class indices. A table of probabilities or scores returns these instead, with shape (n_rows, n_outputs).
-        asked : ndarray of int64, shape (n_rows,)
-            Number of trees that each row asked, 1 to T.
+        n_used : ndarray of int64, shape (n_rows,)
+            Number of trees that each row used, 1 to T.
 
         Raises
         ------
@@ -346,8 +346,8 @@ class StopTable:
         --------
         >>> import rfsize
         >>> table = rfsize.StopTable.build(5, alpha=0.9)
-        >>> labels, asked = table.apply([[1, 1, 1, 0, 0], [0, 1, 0, 1, 0]])
-        >>> labels.tolist(), asked.tolist()
+        >>> labels, n_used = table.apply([[1, 1, 1, 0, 0], [0, 1, 0, 1, 0]])
+        >>> labels.tolist(), n_used.tolist()
         ([1, 0], [2, 5])
         """
         outputs = checked_outputs(self.stops, tree_votes, self.n_trees, self.n_classes)
@@ -374,7 +374,7 @@ class StopTable:
         return "expected" if self.certificate is None else "certified"
 
     def expected_trees(self) -> float:
-        """Mean number of trees that a row asks.
+        """Mean number of trees that a row uses.
 
         The number is exact under the prior, or counted on the rows of the certificate. ``ValueError`` if it is not
         known: if the votes are weighted, or if the table looks at two leading classes only.
@@ -389,10 +389,10 @@ class StopTable:
         return 0.0 if self.alpha == 1.0 else self._known(self._mean("disagreement"))
 
     def by_class(self) -> list[ClassOutcome]:
-        """Disagreement and trees asked, for each class that all trees predict.
+        """Disagreement and trees used, for each class that all trees predict.
 
         Each class has its ``label``, its ``share`` of the rows, the ``disagreement`` among its rows, and the mean
-        number of ``trees`` that these rows ask. Numbers are exact or counted as in `expected_trees`; NaN if not known.
+        number of ``trees`` that these rows use. Numbers are exact or counted as in `expected_trees`; NaN if not known.
 
         Examples
         --------
@@ -500,8 +500,8 @@ class StopTable:
     def _known(self, figure: float) -> float:
         if math.isnan(figure):
             raise ValueError(
-                f"a table of kind {self.kind!r} does not know what rows will ask: count it on the votes of rows, by "
-                "labels, asked = table.apply(tree_votes)"
+                f"a table of kind {self.kind!r} does not know how many trees rows use: count it on the votes of rows, by labels, "
+                "n_used = table.apply(tree_votes)"
             )
         return figure
 
