@@ -500,8 +500,8 @@ class StopTable:
     def _known(self, figure: float) -> float:
         if math.isnan(figure):
             raise ValueError(
-                f"a table of kind {self.kind!r} does not know how many trees rows use: count it on the votes of rows, by labels, "
-                "n_used = table.apply(tree_votes)"
+                f"a table of kind {self.kind!r} does not know how many trees rows use: count them on the votes of rows, by "
+                "labels, n_used = table.apply(tree_votes)"
             )
         return figure
 
