@@ -99,10 +99,12 @@ def test_damaged_files_are_refused(kind: str, rest: Any, tables: Path, capfd: py
     assert path.name in only_line(capfd.readouterr().err)
 
 
-def test_boosted_files_are_refused(tables: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_boosted_files_are_certified_and_have_no_limit(tables: Path, capfd: pytest.CaptureFixture[str]) -> None:
     params = {"objective": "binary", "verbose": -1}
     saved("lightgbm", lgb.train(params, lgb.Dataset(TABLE, TWO), 3), tables)
-    assert run(tables, "size", "model.txt", "rows.parquet", "--alpha", "0.8") == 2
+    assert run(tables, "size", "model.txt", "rows.parquet", "--alpha", "0.8") == 0
+    capfd.readouterr()
+    assert run(tables, "size", "model.txt", "rows.parquet", "--alpha", "0.8", "--target", "limit") == 2
     assert "rfsize.compile" in only_line(capfd.readouterr().err)
 
 
