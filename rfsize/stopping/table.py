@@ -500,7 +500,7 @@ class StopTable:
     def _known(self, figure: float) -> float:
         if math.isnan(figure):
             raise ValueError(
-                f"a table of kind {self.kind!r} does not know how many trees rows use: count them on the votes of rows, by "
+                f"a table of kind {self.kind!r} does not know how many trees rows use: count them on rows, by "
                 "labels, n_used = table.apply(tree_votes)"
             )
         return figure
