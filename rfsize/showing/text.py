@@ -427,7 +427,8 @@ def _rows_apart(report: Report) -> list[str]:
 
 def _origin(report: Report) -> str:
     """The rows and votes that the report was computed from."""
-    estimate, votes = report.estimate, "vote" if report.criterion.metric == "labels" else "tree"
+    estimate, criterion = report.estimate, report.criterion
+    votes = "vote" if criterion.metric == "labels" and criterion.target == "limit" else "tree"
     dropped = ""
     if estimate.n_dropped:
         dropped = f"; {how_many(estimate.n_dropped, 'row')} left out, with too few trees to predict them"
