@@ -28,7 +28,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -90,7 +90,7 @@ def timed(name: str, notes: dict[str, str], make: Callable[..., Any], *of: Any, 
     """What ``make`` returns, with a note of the seconds that it took."""
     began = time.perf_counter()
     made = make(*of, **more)
-    notes[name] = f"ready in {time.perf_counter() - began:.2g} s"
+    notes.setdefault(name, f"ready in {time.perf_counter() - began:.2g} s")  # a second one may be cached
     return made
 
 
@@ -126,6 +126,7 @@ def onnx_runtime(model: Any, X: Array, n_classes: int, threads: int) -> Contende
     return Contender("ONNX Runtime", lambda rows: session.run(None, {"X": rows}), X.astype(np.float32), *of)
 
 
+@cache
 def read_by_treelite(model: Any) -> Any:
     """The model as treelite reads it."""
     import treelite
@@ -162,36 +163,55 @@ def by_treelite(model: Any, X: Array, n_classes: int, threads: int) -> Contender
     return Contender("treelite, reference", predict, in_its_type(model, X), None, both_classes(n_classes))
 
 
-def by_tl2cgen(model: Any, X: Array, n_classes: int, threads: int) -> Contender:
-    """C that treelite's tl2cgen writes, compiled by gcc."""
+@cache
+def library_by_tl2cgen(model: Any) -> Path:
+    """The C that treelite's tl2cgen writes, compiled by gcc."""
     import tl2cgen
 
     library = Path(tempfile.mkdtemp()) / "model.so"
     tl2cgen.export_lib(read_by_treelite(model), "gcc", library, params={"parallel_comp": 32, "quantize": 1}, nthread=2)
-    predictor = tl2cgen.Predictor(library, nthread=threads)
+    return library
+
+
+def by_tl2cgen(model: Any, X: Array, n_classes: int, threads: int) -> Contender:
+    """The compiled C of tl2cgen."""
+    import tl2cgen
+
+    predictor = tl2cgen.Predictor(library_by_tl2cgen(model), nthread=threads)
     predict = lambda rows: predictor.predict(tl2cgen.DMatrix(rows))  # noqa: E731
     return Contender("tl2cgen, compiled", predict, in_its_type(model, X), None, both_classes(n_classes))
 
 
-def by_lleaves(model: Any, X: Array, n_classes: int, threads: int) -> Contender:
-    """lleaves, which compiles LightGBM's trees by LLVM."""
+@cache
+def compiled_by_lleaves(model: Any) -> Any:
+    """LightGBM's trees compiled by LLVM."""
     import lleaves
 
-    path = in_a_file(model)
-    compiled = lleaves.Model(model_file=path)
+    compiled = lleaves.Model(model_file=in_a_file(model))
     compiled.compile()
-    predict = lambda rows: compiled.predict(rows, n_jobs=threads)  # noqa: E731
-    return Contender("lleaves", predict, X, None, both_classes(n_classes))
+    return compiled
 
 
-def by_lignum(model: Any, X: Array, n_classes: int, threads: int, *, compiles: bool = False) -> Contender:
-    """pylignum's interpreter, or the trees that it compiled."""
+def by_lleaves(model: Any, X: Array, n_classes: int, threads: int) -> Contender:
+    """lleaves, which takes LightGBM's models alone."""
+    compiled = compiled_by_lleaves(model)
+    return Contender("lleaves", partial(compiled.predict, n_jobs=threads), X, None, both_classes(n_classes))
+
+
+@cache
+def read_by_lignum(model: Any, *, compiles: bool) -> Any:
+    """The model as pylignum reads it."""
     import lignum
 
     read = lignum.load(in_a_file(model))
     if compiles:
         read.compile(library=str(Path(tempfile.mkdtemp()) / "model.so"))
-    predict = lambda rows: read.predict(rows, n_jobs=threads)  # noqa: E731
+    return read
+
+
+def by_lignum(model: Any, X: Array, n_classes: int, threads: int, *, compiles: bool = False) -> Contender:
+    """pylignum's interpreter, or the trees that it compiled."""
+    predict = partial(read_by_lignum(model, compiles=compiles).predict, n_jobs=threads)
     name = "pylignum, compiled" if compiles else "pylignum"
     return Contender(name, predict, in_its_type(model, X), None, both_classes(n_classes))
 
