@@ -251,7 +251,7 @@ def _histogram_ensemble(model: Any) -> TreeEnsemble:
         reading=Reading(single_precision=False, reads_by_column=True, integers_in_double=True),
         base=tuple(np.ravel(model._baseline_prediction).tolist()),
         unknown_category_is_missing=True,
-        codes_numbers=True,
+        codes_numbers=bool(coded.size),
         categories=_categories_of(model) if coded.size else (),
         category_features=tuple(coded.tolist()),
     )

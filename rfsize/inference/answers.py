@@ -36,6 +36,8 @@ class Answer:
     ----------
     few : _core.FewRows
         Answers a few rows of a plain array in one call; None for all others.
+    read : _core.FewRows
+        The same for rows that ``plain`` has read. It differs where numbers of arrays are categories, which have codes.
     plain : PlainRows
         Reads other few rows as such an array.
     many : callable
@@ -43,13 +45,14 @@ class Answer:
     """
 
     few: _core.FewRows
+    read: _core.FewRows
     plain: PlainRows
     many: Callable[[Any], tuple[NDArray[Any], Int64s]]
 
     def of(self, X: Any, return_trees: bool) -> Any:
         """The answers for rows of any kind, with ``return_trees`` also how many trees each row used."""
         rows = self.plain.read(X)
-        few = None if rows is None else self.few.predict(rows, return_trees, of_frame=True)
+        few = None if rows is None else self.read.predict(rows, return_trees, of_frame=True)
         if few is not None:
             return few
         answers, n_used = self.many(X)
@@ -73,7 +76,6 @@ class Answers:
 
     def __init__(self, forest: PackedForest, n_jobs: int, stops: Rule | None, voting: str) -> None:
         self._forest, self._n_jobs, self._stops, self._voting = forest, n_jobs, stops, voting
-        self._most_rows = 0 if forest.conventions.codes_numbers else rows_in_one_call(forest)
 
     @cached_property
     def predicted(self) -> Answer:
@@ -105,8 +107,7 @@ class Answers:
             each_block(forest, rows, self._n_jobs, lambda block, place: rule.settle(block, index[place], n_used[place]))
             return named(index), n_used
 
-        few = self._few(forest.label_link, len(forest.classes), named, rule.native, is_native=rule.native is not None)
-        return Answer(few, PlainRows(forest, self._most_rows), many)
+        return self._answer(forest.label_link, len(forest.classes), named, rule.native, many)
 
     def _numbered(self, n_columns: int) -> Answer:
         """Numbers in so many columns; 1 is the last of all classes alone."""
@@ -134,23 +135,36 @@ class Answers:
             answers = wanted.astype(forest.precision, order="C", copy=n_columns == 1)
             return answers if linked is None else linked(answers), n_used
 
-        few = self._few(forest.compiled_link, n_columns, linked, None, is_native=rule is None)
-        return Answer(few, PlainRows(forest, self._most_rows), many)
+        return self._answer(forest.compiled_link, n_columns, linked, None, many, most_rows=None if rule is None else 0)
 
-    def _few(self, link: str, n_columns: int, finish: Any, rule: Any, *, is_native: bool) -> _core.FewRows:
+    def _answer(
+        self,
+        link: str,
+        n_columns: int,
+        finish: Callable[[Any], NDArray[Any]] | None,
+        rule: _core.ScoreStop | _core.VoteStop | None,
+        many: Callable[[Any], tuple[NDArray[Any], Int64s]],
+        most_rows: int | None = None,
+    ) -> Answer:
         forest, conventions = self._forest, self._forest.conventions
-        return _core.FewRows(
-            forest.native,
-            forest.predicting(link),
-            start=forest.start.astype(np.float64),
-            threshold=forest.label_threshold,
-            refuses_infinite=conventions.reading.refuses_infinite,
-            refuses_missing=conventions.reading.refuses_missing,
-            most_rows=self._most_rows if is_native else 0,
-            n_columns=n_columns,
-            finish=finish,
-            rule=rule,
-        )
+        most_rows = rows_in_one_call(forest) if most_rows is None else most_rows
+
+        def few(most_rows: int) -> _core.FewRows:
+            return _core.FewRows(
+                forest.native,
+                forest.predicting(link),
+                start=forest.start.astype(np.float64),
+                threshold=forest.label_threshold,
+                refuses_infinite=conventions.reading.refuses_infinite,
+                refuses_missing=conventions.reading.refuses_missing,
+                most_rows=most_rows,
+                n_columns=n_columns,
+                finish=finish,
+                rule=rule,
+            )
+
+        read = few(most_rows)
+        return Answer(few(0) if conventions.codes_numbers else read, read, PlainRows(forest, most_rows), many)
 
     def counts(self, X: Any) -> NDArray[Any]:
         """Votes of all trees for each class, shape (n_rows, n_classes)."""

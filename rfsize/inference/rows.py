@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
-from rfsize.models.columns import Columns
+from rfsize.models.columns import Columns, categorical_columns
 from rfsize.models.rows import Chunk, Rows, open_rows, refuse_dmatrix
 from rfsize.walking.layout import PackedForest
 from rfsize.walking.leaves import in_blocks, quantised
@@ -87,6 +87,9 @@ def each_block(forest: PackedForest, rows: Rows, n_jobs: int, work: Callable[[_c
         in_blocks(forest, work_on(chunk), chunk.n_rows, n_jobs)
 
 
+_OF_PANDAS = "float32", "float64", "category"  # columns of pandas that a few rows are read from at once
+
+
 class PlainRows:
     """Reads a few rows of a DataFrame or of lists as an array, for which the general checks would take too long.
 
@@ -99,22 +102,47 @@ class PlainRows:
     """
 
     def __init__(self, forest: PackedForest, most_rows: int) -> None:
-        self._names, self._most_rows = forest.feature_names, most_rows
-        self._takes_frames = not forest.conventions.categories
+        self._names, self._most_rows, self._conventions = forest.feature_names, most_rows, forest.conventions
         self._columns: Any = None
+        self._dtypes: list[Any] = []
+        self._codes: dict[int, dict[Any, float]] = {}
 
     def read(self, X: Any) -> NDArray[Any] | None:
         """The rows as floats; None if they are of another kind, too many, or need checks of columns or categories."""
         if isinstance(X, list | tuple):
+            if self._conventions.codes_numbers:
+                return None
             is_few = len(X) <= self._most_rows and all(isinstance(row, list | tuple) for row in X)
             return np.asarray(X) if is_few and len(set(map(len, X))) == 1 else None
         columns: Any = getattr(X, "columns", None)
-        if not self._takes_frames or columns is None or not hasattr(X, "iloc") or len(X) > self._most_rows:
+        if columns is None or not hasattr(X, "iloc") or len(X) > self._most_rows:
             return None
         if self._columns is None or not self._columns.equals(columns):
             if not columns.is_unique or (self._names is not None and list(columns) != self._names):
                 return None
-            self._columns = columns  # the next frames mostly have the same columns
+            self._columns, self._dtypes = columns, []  # the next frames mostly have the same columns
+        if self._conventions.categories:
+            return self._coded(X)
         if any(dtype.kind == "O" for dtype in X.dtypes.array):  # categories, which to_numpy() takes for numbers
             return None
         return X.to_numpy()  # np.asarray takes fifty times as long
+
+    def _coded(self, X: Any) -> NDArray[Any] | None:
+        """The rows of a frame with floats and categories that training knew; None for all others."""
+        dtypes = X.dtypes.to_list()
+        if dtypes != self._dtypes:
+            kinds = {"f": "number", "O": "category"}
+            named = [kinds.get(dtype.kind if dtype.name in _OF_PANDAS else "", "") for dtype in dtypes]
+            if "" in named or self._conventions.takes_codes:
+                return None
+            places = categorical_columns([str(name) for name in X.columns], named, self._conventions)
+            codes = ({value: float(code) for code, value in enumerate(of)} for of in self._conventions.categories)
+            self._dtypes, self._codes = dtypes, dict(zip(places, codes, strict=True))
+        values = X.to_numpy()
+        for place, code in self._codes.items():
+            for row in values:
+                value = row[place]
+                if value == value and value not in code:
+                    return None  # unknown, or missing in another form
+                row[place] = code.get(value, np.nan)
+        return np.asarray(values, dtype=np.float64)

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 import xgboost as xgb
 from scipy import sparse
+from sklearn.ensemble import HistGradientBoostingClassifier
 
 import rfsize
 from helpers import models, zoo
@@ -210,3 +211,36 @@ def test_compiled_sums_overwrite_what_was_there_and_refuse_leaves_of_no_tree(n_s
     assert scatter.tolist() == [[2.0, 4.0, 8.0][: scatter.size]]
     with pytest.raises(ValueError, match="fewer scores"):
         _core.add_up_scores(np.zeros((1, 2, 0), np.int64), may_vote, raw, n_votes, mean, scatter)
+
+
+def trained_on_categories(kind: str, frame: pd.DataFrame, y: np.ndarray) -> Any:
+    made = {
+        "LightGBM": lambda: lgb.LGBMClassifier(n_estimators=20, min_child_samples=2, verbose=-1),
+        "XGBoost": lambda: xgb.XGBClassifier(n_estimators=20, enable_categorical=True),
+        "scikit-learn": lambda: HistGradientBoostingClassifier(categorical_features="from_dtype", max_iter=20),
+    }
+    return made[kind]().fit(frame, y)
+
+
+@pytest.mark.parametrize("kind", ["LightGBM", "XGBoost", "scikit-learn"])
+def test_few_rows_of_a_frame_with_categories(kind: str) -> None:
+    rng = np.random.default_rng(0)
+    words, numbers = rng.choice(["ash", "elm", "fir"], 400), rng.choice([3, 1, 2], 400)
+    X = rng.standard_normal((400, 2))
+    frame = pd.DataFrame({"a": X[:, 0], "kind": pd.Categorical(words), "n": pd.Categorical(numbers), "b": X[:, 1]})
+    frame.loc[::7, "kind"], frame.loc[::5, "b"] = np.nan, np.nan
+    model = trained_on_categories(kind, frame, (words == "elm") ^ (numbers == 2) ^ (X[:, 0] > 1))
+    expected, fast = model.predict_proba(frame), rfsize.compile(model)
+    tables = {
+        "as trained": frame,
+        "other order of categories": frame.assign(kind=frame["kind"].cat.reorder_categories(["fir", "ash", "elm"])),
+        "fewer categories": frame.assign(n=frame["n"].cat.remove_unused_categories()),
+        "single precision": frame.assign(b=frame["b"].astype("f4").astype("f8")),
+    }
+    for rows in tables.values():
+        for start in range(0, 60, 3):
+            few = rows.iloc[start : start + 3]
+            np.testing.assert_array_equal(fast.predict_proba(few), fast.predict_proba(rows)[start : start + 3])
+    np.testing.assert_array_equal(fast.predict_proba(frame.iloc[7:9]), expected[7:9])
+    with pytest.raises(ValueError, match="'kind'"):
+        fast.predict(frame.iloc[:2, [0, 2, 3]])
