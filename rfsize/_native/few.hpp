@@ -49,19 +49,6 @@ void fill_with_start(const std::vector<Real>& start, const Matrix<Real>& total) 
     for (std::size_t row = 0; row < total.rows; ++row) std::copy(start.begin(), start.end(), total[row].begin());
 }
 
-// The labels of rows by averaged scores, and how many trees predict them.
-template <class Real>
-void label_few(const Rows& rows, const ScoreStop& stop, const LabelOfSums& label_of, const std::vector<Real>& start,
-               const Answers& answers) {
-    const Temporary<Real> sums(rows.n_rows() * start.size());
-    const Matrix<Real> total{sums.data(), rows.n_rows(), start.size()};
-    fill_with_start(start, total);
-    ByScores<Real> rule(rows.forest(), stop, total, answers, rows.most());
-    rows.run(rule);
-    for (std::size_t row = 0; row < rows.n_rows(); ++row)
-        if (answers.label[row] < 0) answers.label[row] = label_of(total[row]);
-}
-
 // Add the values of leaves that one row reaches, in so many trees from the first on.
 template <class Real>
 void add_leaves(const Forest& forest, const std::uint32_t* place, std::size_t first, std::size_t n, Real* sums) {
@@ -95,6 +82,24 @@ void add_all(const Rows& rows, const Matrix<Real>& total) {
             add_leaves(forest, alone.reach(first, n), first, n, total[row].data());
         }
     }
+}
+
+// The labels of rows by averaged scores, and how many trees predict them.
+template <class Real>
+void label_few(const Rows& rows, const ScoreStop& stop, const LabelOfSums& label_of, const std::vector<Real>& start,
+               const Answers& answers) {
+    const Temporary<Real> sums(rows.n_rows() * start.size());
+    const Matrix<Real> total{sums.data(), rows.n_rows(), start.size()};
+    fill_with_start(start, total);
+    if (stop.first_look >= stop.n_members()) {
+        add_all(rows, total);
+        std::fill_n(answers.n_used, rows.n_rows(), static_cast<std::int64_t>(stop.n_members()));
+    } else {
+        ByScores<Real> rule(rows.forest(), stop, total, answers, rows.most());
+        rows.run(rule);
+    }
+    for (std::size_t row = 0; row < rows.n_rows(); ++row)
+        if (answers.label[row] < 0) answers.label[row] = label_of(total[row]);
 }
 
 // What is predicted of rows, by classes or of the last class alone.

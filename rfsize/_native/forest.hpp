@@ -3,11 +3,13 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -89,6 +91,46 @@ struct LeafPlaces {
     const std::uint32_t* at;
 };
 
+// The search for keys among the ascending cuts of a column, as primitives do it.
+class Search {
+public:
+    explicit Search(std::vector<double> cuts) : cuts_(std::move(cuts)), n_cuts_(cuts_.size()) {
+        if (n_cuts_ >= FEWEST) divide();
+        cuts_.insert(cuts_.end(), parts_.widest + CUTS_AT_ONCE, std::numeric_limits<double>::infinity());
+    }
+
+    void rank(const double* key, std::size_t n, std::uint32_t* rank) const {
+        Parts parts = parts_;
+        parts.start = start_.data();
+        primitives().rank(key, n, cuts_.data(), n_cuts_, parts, rank);
+    }
+
+private:
+    // Fewer cuts are bisected in no more steps, and no more parts are made.
+    static constexpr std::size_t FEWEST = 4 * CUTS_AT_ONCE, MOST = 4096;
+
+    std::vector<double> cuts_;
+    std::size_t n_cuts_;
+    std::vector<std::uint32_t> start_;
+    Parts parts_{0.0, 0.0, 0.0, nullptr, 0};
+
+    // Divide the range of the cuts, unless most of them would lie in few parts.
+    void divide() {
+        const std::size_t n_parts = std::min(std::bit_ceil(2 * n_cuts_), MOST);
+        Parts parts{cuts_.front(), static_cast<double>(n_parts) / (cuts_.back() - cuts_.front()),
+                    static_cast<double>(n_parts - 1), nullptr, 0};
+        if (!std::isnormal(parts.scale) || !std::isfinite(cuts_.back() - cuts_.front())) return;
+        std::vector<std::uint32_t> start(n_parts + 1);
+        for (double cut : cuts_)  // by the operations of the primitive, so that no cut and key change their order
+            ++start[static_cast<std::size_t>(std::min((cut - parts.lowest) * parts.scale, parts.last)) + 1];
+        parts.widest = *std::max_element(start.begin(), start.end());
+        if (4 * parts.widest > n_cuts_) return;
+        std::partial_sum(start.begin(), start.end(), start.begin());
+        parts_ = parts;
+        start_ = std::move(start);
+    }
+};
+
 class Forest {
 public:
     // owner keeps the arrays, which do not change.
@@ -105,10 +147,8 @@ public:
         const std::vector<Tested> tested = tested_by_columns();
         for (std::size_t tree = 0; tree < n_trees(); ++tree) check_tree(tree, tested);
         shorten_nodes();
-        for (std::size_t entry = 0; entry < columns_.feature.size(); ++entry) {
-            std::vector<double>& padded = padded_cuts_.emplace_back(cuts(entry).begin(), cuts(entry).end());
-            padded.insert(padded.end(), CUTS_AT_ONCE, std::numeric_limits<double>::infinity());
-        }
+        for (std::size_t entry = 0; entry < columns_.feature.size(); ++entry)
+            searches_.emplace_back(std::vector<double>(cuts(entry).begin(), cuts(entry).end()));
         absent_.resize(n_columns());
         const double absent = reading_.absent_is_missing ? std::numeric_limits<double>::quiet_NaN() : 0.0;
         for (std::size_t entry = 0; entry < columns_.feature.size(); ++entry)
@@ -197,7 +237,7 @@ public:
                                  entry, out + row * n_columns());
             return;
         }
-        constexpr std::size_t block = 512;
+        constexpr std::size_t block = 128;  // of which all columns stay in the fastest cache
         std::vector<double> value(block), key(block);
         std::vector<std::uint32_t> rank(block);
         for (std::size_t first = 0; first < X.rows; first += block) {
@@ -209,8 +249,7 @@ public:
                                   reading_.zero_within);
                 const bool of_category = is_category(entry);
                 for (std::size_t i = 0; i < rows; ++i) key[i] = key_of(value[i], of_category);
-                const std::vector<double>& padded = padded_cuts_[entry];
-                primitives().rank(key.data(), rows, padded.data(), padded.size() - CUTS_AT_ONCE, rank.data());
+                searches_[entry].rank(key.data(), rows, rank.data());
                 fill_many(value.data(), key.data(), rank.data(), rows, entry, out + first * n_columns());
             }
         }
@@ -249,7 +288,7 @@ private:
     Reading reading_;
     std::vector<std::uint32_t> short_nodes_;
     std::vector<std::uint16_t> absent_;
-    std::vector<std::vector<double>> padded_cuts_;  // of each entry, as primitives take them
+    std::vector<Search> searches_;  // of each entry
     mutable std::once_flag is_split_;
     mutable FirstSplits first_splits_;
 
@@ -312,10 +351,12 @@ private:
 
     // What a column of numbers holds for a value of some rank among the thresholds of its feature.
     static std::uint16_t compared(double value, std::size_t rank, std::uint8_t missing, std::size_t lowest) {
-        const bool is_missing = std::isnan(value), is_zero = value == 0.0 || is_missing;
-        if ((missing == ZERO_RIGHT && is_zero) || (missing == NAN_RIGHT && is_missing)) return HIGHEST_RANK;
-        if ((missing == ZERO_LEFT && is_zero) || (missing == NAN_LEFT && is_missing)) return 0;
-        return static_cast<std::uint16_t>(rank <= lowest ? 0 : std::min<std::size_t>(rank - lowest, HIGHEST_RANK));
+        const bool is_missing = value != value, takes_zero = missing == ZERO_RIGHT || missing == ZERO_LEFT;
+        const std::uint16_t of_missing = missing == ZERO_RIGHT || missing == NAN_RIGHT ? HIGHEST_RANK : 0;
+        const std::size_t above = rank <= lowest ? 0 : std::min<std::size_t>(rank - lowest, HIGHEST_RANK);
+        // Without a branch, since many values are compared in a loop.
+        const bool has_none = ((missing != AS_ZERO) & is_missing) | (takes_zero & (value == 0.0));
+        return has_none ? of_missing : static_cast<std::uint16_t>(above);
     }
 
     // Rank of a category: one more than those of all known ones where it is missing, two where it is unknown.

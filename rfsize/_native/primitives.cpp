@@ -47,9 +47,20 @@ std::uint32_t below(const double* cuts, double key) {
 #endif
 }
 
-void rank(const double* key, std::size_t n, const double* cuts, std::size_t n_cuts, std::uint32_t* rank) {
-    for (std::size_t i = 0; i < n; ++i) rank[i] = 0;
+void rank(const double* key, std::size_t n, const double* cuts, std::size_t n_cuts, const Parts& parts,
+          std::uint32_t* rank) {
     std::size_t size = n_cuts;
+    if (parts.scale > 0.0) {
+        size = parts.widest;
+        for (std::size_t i = 0; i < n; ++i) {
+            double part = (key[i] - parts.lowest) * parts.scale;
+            part = part > 0.0 ? part : 0.0;
+            part = part < parts.last ? part : parts.last;
+            rank[i] = parts.start[static_cast<std::int32_t>(part)];
+        }
+    } else {
+        for (std::size_t i = 0; i < n; ++i) rank[i] = 0;
+    }
     // All values take each step of the bisection together, so that none waits for its comparison to be decided.
     while (size > CUTS_AT_ONCE) {
         const auto half = static_cast<std::uint32_t>(size >> 1);

@@ -31,6 +31,14 @@ inline constexpr std::size_t OPEN_BEYOND = 16;
 // Cuts that are compared with a value together.
 inline constexpr std::size_t CUTS_AT_ONCE = 16;
 
+// Ascending cuts by even parts of their range: start counts those before a part, and no part holds more than widest. A
+// key's part is (key - lowest) * scale, in the first or the last where it is beyond them. Without parts, scale is 0.
+struct Parts {
+    double lowest, scale, last;
+    const std::uint32_t* start;
+    std::size_t widest;
+};
+
 // What walkers down the trees need to know of the nodes.
 struct NodesView {
     const std::uint64_t* nodes;
@@ -42,8 +50,10 @@ struct Primitives {
     const char* level;
     // Values as a framework reads them; see `Reading`.
     void (*read)(double* value, std::size_t n, bool single_precision, double missing, double zero_within);
-    // How many of the ascending cuts are below each key; behind the cuts come CUTS_AT_ONCE infinite ones.
-    void (*rank)(const double* key, std::size_t n, const double* cuts, std::size_t n_cuts, std::uint32_t* rank);
+    // How many of the ascending cuts are below each key; behind the cuts come as many infinite ones as the
+    // widest part holds, and CUTS_AT_ONCE.
+    void (*rank)(const double* key, std::size_t n, const double* cuts, std::size_t n_cuts, const Parts& parts,
+                 std::uint32_t* rank);
     // Lay out by columns the rows of a matrix that are named; a column begins so many rows (stride) after another.
     void (*gather_bytes)(const std::uint16_t* q, std::size_t n_columns, const std::uint32_t* row, std::size_t n,
                          std::int8_t* out, std::size_t stride);

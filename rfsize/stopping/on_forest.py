@@ -214,7 +214,10 @@ class LabelsBySums(LabelRule):
     def settle(self, rows: _core.Rows, label: Int64s, n_used: Int64s) -> None:
         forest = self.forest
         total = np.tile(forest.start, (len(rows), 1))
-        self.native.settle(rows, total, label, n_used)
+        if self.first_look < len(self.low) - 1:
+            self.native.settle(rows, total, label, n_used)
+        else:  # no row stops
+            rows.add_scores(total)
         is_open = label < 0
         if is_open.any():
             label[is_open] = predicted_labels(forest, total[is_open])
@@ -264,23 +267,29 @@ def cut_of(forest: PackedForest) -> float:
 
 
 def lossless_on(forest: PackedForest) -> LabelsBySums:
-    """Stops of a classifier that never change a label, whatever the remaining trees score."""
+    """Stops of a classifier that never change a label, whatever the remaining trees score.
+
+    The first trees of gradient boosting add most, and the others can still reverse them until nearly the last. Looks
+    would take longer than the few trees that they save, so no row stops. AdaBoost's trees vote, and soon are decided.
+    """
     cut = cut_of(forest) if forest.n_scores == 1 else 0.0
     least, most = _extremes(forest)
     left_least, left_most = _left(least), _left(most)
     start = forest.start.astype(np.float64)
     slack = _slack(forest, np.maximum(np.abs(least), np.abs(most)), cut)
+    may_stop = np.full(len(left_most), forest.is_forest or forest.conventions.divisor != 1.0)
     if forest.n_scores == 1:
         # If rounding can move a sum by any amount, no stop is safe at any cut. The cut can be infinite too.
         level = cut * forest.divisor if math.isfinite(slack) else 0.0
         low, high = level - left_most[:, 0] - slack, level - left_least[:, 0] + slack
         # The largest possible sums, to leave out checks at which no row can stop.
         reach = np.maximum(start + _used(most)[:, 0] - high, low - start - _used(least)[:, 0])
-        return LabelsBySums.of(forest, reach >= 0.0, CHECK_EVERY, low, high, np.zeros(len(low)), np.zeros(1))
+        may_stop &= reach >= 0.0
+        return LabelsBySums.of(forest, may_stop, CHECK_EVERY, low, high, np.zeros(len(low)), np.zeros(1))
     needed = _largest_turn(forest, least, most) + slack
     lead = np.max(start) - np.min(start) + np.max(_used(most), axis=1) - np.min(_used(least), axis=1)
     no_drift = np.zeros(forest.n_scores)
-    return LabelsBySums.of(forest, lead >= needed, CHECK_EVERY, needed, needed, needed, no_drift)
+    return LabelsBySums.of(forest, may_stop & (lead >= needed), CHECK_EVERY, needed, needed, needed, no_drift)
 
 
 def _extremes(forest: PackedForest) -> tuple[Floats, Floats]:
