@@ -15,7 +15,8 @@ conversion is not timed; the checks of rfsize are.
 "Trees" is the number that predicted a row. "Other labels" counts labels that differ from the framework's on 10,000
 rows, and "off by" is the largest difference from its probabilities or numbers. With all trees, rfsize must give equal
 labels, or the script fails. The stop table is certified for α = 0.99, on 10,000 rows of its own. "Ready in" is the
-time to compile or convert. Needs rfsize[bench], and lleaves and pylignum beside it; what is not installed is left out.
+time to compile or convert. Needs rfsize[bench], and tl2cgen, lleaves and pylignum beside it; what is not installed is
+left out.
 """
 
 from __future__ import annotations
