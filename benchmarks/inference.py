@@ -42,9 +42,9 @@ from problems import Array, boosted, forest, parser, print_head, print_line, sig
 import rfsize
 
 CHECKED, CALIBRATED, COLUMNS = 10_000, 10_000, 20
-# After ENOUGH seconds of calls on one number of rows, a contender is not called again. REST before each call lets the
-# threads of the previous contender go to sleep.
-ENOUGH, REST = 15.0, 0.02
+# After ENOUGH seconds of calls on one number of rows, a contender is not called again. REST before each turn lets the
+# threads of the previous contender go to sleep, for which OpenMP's wait a fifth of a second.
+ENOUGH, REST = 15.0, 0.3
 CALLS = 200  # on single rows in one turn of a contender
 
 
@@ -238,8 +238,8 @@ TOOLS: dict[str, Callable[[Any, Array, int, int], Contender]] = {
 }
 
 
-def seconds(contender: Contender, n_rows: int, starts: range) -> list[float]:
-    """Seconds of calls on ``n_rows`` rows, from each of the rows ``starts``; of many calls the first do not count."""
+def seconds(contender: Contender, n_rows: int, starts: list[int]) -> list[float]:
+    """Seconds of calls on ``n_rows`` rows, from each of the rows ``starts``; the first call, or five, do not count."""
     rows = getattr(contender.X, "iloc", contender.X)
     taken = []
     for start in starts:
@@ -247,17 +247,19 @@ def seconds(contender: Contender, n_rows: int, starts: range) -> list[float]:
         began = time.perf_counter()
         contender.predict(block)
         taken.append(time.perf_counter() - began)
-    return taken[5:] if len(taken) > 10 else taken
+    return taken[5:] if len(taken) > 10 else taken[1:]
 
 
 def measure(contending: list[Contender], n_rows: int, repetitions: int) -> dict[str, float]:
     """Median seconds of each contender, which take turns; only single rows are predicted from a DataFrame."""
-    calls = max(1, CALLS // int(np.sqrt(n_rows)))
+    calls = max(2, CALLS // int(np.sqrt(n_rows)))
     taken: dict[str, list[float]] = {c.name: [] for c in contending if n_rows == 1 or "DataFrame" not in c.name}
     for _, contender in itertools.product(range(repetitions), contending):
         if contender.name in taken and sum(taken[contender.name]) < ENOUGH:
             time.sleep(REST)
-            taken[contender.name] += seconds(contender, n_rows, range(0, calls * n_rows, n_rows)[:calls])
+            taken[contender.name] += seconds(
+                contender, n_rows, [call * n_rows % max(1, len(contender.X) - n_rows + 1) for call in range(calls)]
+            )
     return {name: float(np.median(of)) for name, of in taken.items()}
 
 
