@@ -292,8 +292,8 @@ class _Shrinking:
         """Choose the order of the trees, and find out whether to refit leaves."""
         order, labels, n_refitted = order_of_trees(refit), comparison.labels(certify.whole), 0
         if forest.refits:
-            fit, judge = held_out_of(refit) if held_out is None else (refit, held_out)
-            n_refitted = most_trees_to_refit(fit, judge, order, comparison, 1.0 - target.alpha)
+            fit, unseen = held_out_of(refit) if held_out is None else (refit, held_out)
+            n_refitted = most_trees_to_refit(fit, unseen, order, comparison, 1.0 - target.alpha)
         in_class = np.bincount(labels, minlength=max(1, forest.classes.size))
         return cls(forest, certify, refit, comparison, order, n_refitted, labels, in_class)
 

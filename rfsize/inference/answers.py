@@ -36,7 +36,7 @@ class Answer:
     ----------
     few : _core.FewRows
         Answers a few rows of a plain array in one call; None for all others.
-    read : _core.FewRows
+    few_read : _core.FewRows
         The same for rows that ``plain`` has read. It differs where numbers of arrays are categories, which have codes.
     plain : PlainRows
         Reads other few rows as such an array.
@@ -45,14 +45,14 @@ class Answer:
     """
 
     few: _core.FewRows
-    read: _core.FewRows
+    few_read: _core.FewRows
     plain: PlainRows
     many: Callable[[Any], tuple[NDArray[Any], Int64s]]
 
     def of(self, X: Any, return_trees: bool) -> Any:
         """The answers for rows of any kind, with ``return_trees`` also how many trees each row used."""
         rows = self.plain.read(X)
-        few = None if rows is None else self.read.predict(rows, return_trees, of_frame=True)
+        few = None if rows is None else self.few_read.predict(rows, return_trees, of_frame=True)
         if few is not None:
             return few
         answers, n_used = self.many(X)

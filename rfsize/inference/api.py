@@ -51,10 +51,9 @@ def compile(
 ) -> CompiledForest | CompiledMean:
     """Compile a forest: it predicts what the model's own ``predict`` does, many times faster.
 
-    To predict a label, a row uses trees until the remaining trees can no longer change it. For probabilities and
-    numbers, it uses all trees. With a stop table, it stops when the table says that the prediction is settled. Boosted
-    trees are compiled too, scikit-learn's AdaBoost among them, and take the tables that `StopTable.calibrate` makes of
-    them.
+    Boosted trees are compiled too. To predict a label, a row uses the trees of a forest or of AdaBoost until the
+    remaining trees can no longer change it; otherwise it uses all trees. With a stop table, it stops when the table says
+    that the prediction is settled.
 
     Parameters
     ----------

@@ -406,7 +406,7 @@ class _CompiledTrees(Model):
     """The trees of a compiled model, read as a model."""
 
     why_no_forest = (
-        "each compiled tree corrects the ones before it, so they have no T*: rfsize.size(model, X_new, target='model') "
+        "each compiled tree corrects the ones before it, so they have no T*: rfsize.size(model, X_new) "
         "says how many answer alike, and rfsize.StopTable.calibrate(model, X_new) after how many a row can stop"
     )
 
@@ -440,6 +440,9 @@ class _CompiledTrees(Model):
         raise NotAForestError(
             f"rfsize cannot cut a compiled forest: truncate the model to {n_trees} trees, and compile that"
         )
+
+    def select(self, trees: Int64s, leaf_values: NDArray[Any] | None = None) -> Any:
+        raise NotAForestError("rfsize cannot shrink a compiled forest: shrink the model, and compile that")
 
 
 class _CompiledDraws(_CompiledTrees, Forest):
