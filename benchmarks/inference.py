@@ -8,9 +8,10 @@
 A shape is classes × trees × leaves; 0 classes are a regression, 0 leaves trees that are grown out.
 
 One process calls all contenders in turn, several times; a contender that has taken 15 s is not called again. Times are
-medians of all calls but the first of a turn. Calls get other rows as far as there are, and one thread predicts a single
-row. × is the speed relative to the framework's own predict in the same run. Rows are in double precision, or in the
-type that a tool takes or prefers. This conversion is not timed; the checks of rfsize are.
+medians of all calls but the first of a turn, or the first five of more than ten. Calls get other rows as far as there
+are, and one thread predicts a single row. × is the speed relative to the framework's own predict in the same run. Rows
+are in double precision, or in the type that a tool takes or prefers. This conversion is not timed; the checks of rfsize
+are.
 
 "Trees" is the number that predicted a row. "Other labels" counts labels that differ from the framework's on 10,000
 rows, and "off by" is the largest difference from its probabilities or numbers. With all trees, rfsize must give equal

@@ -225,7 +225,7 @@ class TreesOnRows:
 
     @property
     def n_members(self) -> int:
-        """Number of trees after each of which a row may stop; those that grew in parallel in one iteration count singly."""
+        """Number of trees after which a row may stop; those that grew in parallel count singly."""
         ensemble = self.forest.ensemble
         return self.forest.n_trees * (1 if ensemble is None else ensemble.parallel_trees)
 

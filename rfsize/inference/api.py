@@ -52,8 +52,8 @@ def compile(
     """Compile a forest: it predicts what the model's own ``predict`` does, many times faster.
 
     Boosted trees are compiled too. To predict a label, a row uses the trees of a forest or of AdaBoost until the
-    remaining trees can no longer change it; otherwise it uses all trees. With a stop table, it stops when the table says
-    that the prediction is settled.
+    remaining trees can no longer change it; otherwise it uses all trees. With a stop table, it stops when the table
+    says that the prediction is settled.
 
     Parameters
     ----------

@@ -303,7 +303,7 @@ def _certificate(value: Any, alpha: float, n_trees: int, n_classes: int) -> Cert
     if not ((disagreements >= 0) & (disagreements <= rows)).all():
         refuse("disagreements must lie between 0 and the rows of each class")
     if not ((trees >= rows) & (trees <= rows * n_trees)).all():
-        refuse(f"trees must be those asked for the rows of each class, 1 to {n_trees} for each row")
+        refuse(f"trees must be those used for the rows of each class, 1 to {n_trees} for each row")
     confidence, forest = value["confidence"], value["forest"]
     if type(confidence) is not float or not 0.0 < confidence < 1.0:
         refuse(f"confidence must be a fraction above 0 and below 1, found {short(confidence)}")

@@ -246,7 +246,7 @@ def test_what_takes_a_forest_names_what_works(kind: tuple[str, str]) -> None:
         lambda: rfsize.oob_score(model, FRESH, FRESH[:, 0] > 0),
     )
     for call in calls:
-        with pytest.raises(NotAForestError, match=r"rfsize.truncate\(model, X_new\)"):
+        with pytest.raises(NotAForestError, match=r"rfsize\.truncate\(model, X_new\)"):
             call()
 
 

@@ -27,7 +27,7 @@ def adversarial(X: np.ndarray, rng: np.random.Generator, n_rows: int) -> np.ndar
 def trained(rng: np.random.Generator, X: np.ndarray, y: np.ndarray) -> tuple[Any, bool]:
     """A model, and whether it takes missing values."""
     pick = lambda *values: values[rng.integers(len(values))]  # noqa: E731
-    common = {"n_estimators": int(rng.integers(1, 60)), "learning_rate": pick(0.02, 0.1, 0.5, 1.0)}
+    common = {"n_estimators": int(rng.integers(1, 60)), "learning_rate": pick(0.02, 0.1, 0.5, 1.0), "random_state": 0}
     leaves, n_classes = int(rng.integers(2, 80)), len(np.unique(y))
     more = {"colsample_bytree": pick(0.5, 1.0), "subsample": pick(0.5, 1.0), "reg_lambda": pick(0.0, 1.0)}
     kind = rng.integers(7)
