@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +13,25 @@ import pytest
 import xgboost as xgb
 from contract.test_boosted import SKLEARN, THREE, WHOLE, Boosted, trained
 from distributed import Client
-from sklearn.ensemble import AdaBoostClassifier, GradientBoostingClassifier, HistGradientBoostingClassifier
+from sklearn.ensemble import AdaBoostClassifier, GradientBoostingClassifier
 from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
 from sklearn.model_selection import FixedThresholdClassifier
 
 import reference.certified
 import reference.shrinking
 import rfsize
+from helpers.boosted import CLASSIFIERS, STOPPING, by_first_iterations, classifier, stopped_early
 from rfsize.exceptions import LabelsOnlyWarning, NotAForestError
 
-RNG = np.random.default_rng(5)
-FRESH = RNG.normal(size=(700, 6)).astype(np.float32).astype(float)
-FRESH[:, 2] = RNG.choice([0.0, 3.0, 7.0, 11.0, 40.0], 700)
+
+def rows_like_those_of_training(n_rows: int, seed: int) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(n_rows, 6)).astype(np.float32).astype(float)
+    rows[:, 2] = rng.choice([0.0, 3.0, 7.0, 11.0, 40.0], n_rows)
+    return rows
+
+
+FRESH = rows_like_those_of_training(700, 5)
 ALPHA, SURE = 0.9, 0.9
 MODEL: dict[str, Any] = {"alpha": ALPHA, "confidence": SURE}
 
@@ -74,54 +80,23 @@ def test_numbers(kind: tuple[str, str]) -> None:
     assert report.n_trees == fewest(apart > tolerance, np.zeros(len(FRESH), dtype=int)) < boosted.model.n_trees
 
 
-@pytest.mark.parametrize(
-    ("model", "name"),
-    [
-        (
-            lgb.LGBMClassifier(n_estimators=30, verbosity=-1, subsample=0.8, subsample_freq=1, random_state=0),
-            "num_iteration",
-        ),
-        (xgb.XGBClassifier(n_estimators=30, max_depth=3, random_state=0), "iteration_range"),
-        (GradientBoostingClassifier(n_estimators=30, random_state=0), "staged_predict_proba"),
-        (HistGradientBoostingClassifier(max_iter=30, random_state=0), "staged_predict_proba"),
-        (AdaBoostClassifier(n_estimators=30, random_state=0), "staged_predict_proba"),
-    ],
-)
+@pytest.mark.parametrize("name", CLASSIFIERS)
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.filterwarnings("ignore::rfsize.exceptions.RfsizeWarning")
-def test_probabilities(model: Any, name: str, n_classes: int) -> None:
-    _, rows, y = SKLEARN["binary" if n_classes == 2 else "three, zero"]
-    model.fit(rows, np.unique(y, return_inverse=True)[1])
-    if name.startswith("staged"):
-        probability = np.stack(list(getattr(model, name)(FRESH)), axis=1)
-    else:
-        range_of = {"num_iteration": lambda n: n, "iteration_range": lambda n: (0, n)}[name]
-        probability = np.stack([model.predict_proba(FRESH, **{name: range_of(n)}) for n in range(1, 31)], axis=1)
+def test_probabilities(name: str, n_classes: int) -> None:
+    model = classifier(name, 30, *SKLEARN["binary" if n_classes == 2 else "three, zero"][1:])
+    probability = by_first_iterations(model, FRESH, 30)
     apart = np.abs(probability - probability[:, -1:]).max(axis=2)
     tolerance = float(np.quantile(apart[:, 20], 0.95))
     report = rfsize.size(model, FRESH, metric="probabilities", tolerance=tolerance, **MODEL)
     assert report.n_trees == fewest(apart > tolerance, model.predict(FRESH)) < 30
 
 
-def stopped_early(model: Any) -> Any:
-    _, rows, y = SKLEARN["three, zero"]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # newer versions of LightGBM have another name for eval_set
-        return model.fit(rows[:300], y[:300], eval_set=[(rows[300:], y[300:])])
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        lgb.LGBMClassifier(n_estimators=200, verbosity=-1, early_stopping_round=3, learning_rate=0.3, random_state=0),
-        xgb.XGBClassifier(n_estimators=200, early_stopping_rounds=3, random_state=0),
-    ],
-)
+@pytest.mark.parametrize("name", STOPPING)
 @pytest.mark.filterwarnings("ignore::rfsize.exceptions.RfsizeWarning")
-def test_only_iterations_up_to_the_best_count(model: Any) -> None:
-    stopped_early(model)
+def test_only_iterations_up_to_the_best_count(name: str) -> None:
+    model, best = stopped_early(name, *SKLEARN["three, zero"][1:])
     report = rfsize.size(model, FRESH, **MODEL)
-    best = model.best_iteration_ if isinstance(model, lgb.LGBMClassifier) else model.best_iteration + 1
     assert report.available == best < 200
     small = rfsize.truncate(model, n_trees=report)
     assert (small.predict(FRESH) != model.predict(FRESH)).sum() == report.certificate.disagreements
@@ -156,8 +131,7 @@ def test_shrunken_model_keeps_what_is_certified(kind: tuple[str, str]) -> None:
     "kind", [("lightgbm", "multiclass"), ("xgboost", "gbtree"), ("sklearn", "binary")], ids=": ".join
 )
 def test_refitted_leaves_come_nearer_to_all_trees(kind: tuple[str, str]) -> None:
-    boosted, rows = trained(*kind), RNG.normal(size=(1500, 6)).astype(np.float32).astype(float)
-    rows[:, 2] = RNG.choice([0.0, 3.0, 7.0, 11.0, 40.0], 1500)
+    boosted, rows = trained(*kind), rows_like_those_of_training(1500, 6)
     small, _ = rfsize.shrink(boosted.native, FRESH[:300], rows=rows, n_trees=4)
     whole, first = (
         Boosted(boosted.framework, model, rows, boosted.params).raw(FRESH) for model in (boosted.native, small)
@@ -169,7 +143,8 @@ def test_refitted_leaves_come_nearer_to_all_trees(kind: tuple[str, str]) -> None
 @pytest.mark.parametrize("kind", [("lightgbm", "gbdt"), ("xgboost", "gbtree")], ids=": ".join)
 def test_leaves_are_refitted_by_weighted_least_squares(kind: tuple[str, str]) -> None:
     """But for the end of the search, which comes early; rows that look as some that certify take no part."""
-    boosted, rows, size = trained(*kind), np.concatenate([FRESH[350:], RNG.permuted(FRESH, axis=0)]), 4
+    shuffled = np.random.default_rng(6).permuted(FRESH, axis=0)
+    boosted, rows, size = trained(*kind), np.concatenate([FRESH[350:], shuffled]), 4
     leaf, certify = (boosted.model.apply(of)[:, :, 0] for of in (rows, FRESH[:350]))
     rows = rows[~(leaf[:, None] == certify).all(axis=2).any(axis=1)]
     models = (boosted.native, rfsize.truncate(boosted.native, n_trees=size))
@@ -199,7 +174,7 @@ def test_shrunken_models_are_saved_and_explained(kind: tuple[str, str], tmp_path
 
 
 def test_shrunken_models_are_models_of_their_own() -> None:
-    model = lgb.LGBMClassifier(n_estimators=40, verbosity=-1).fit(WHOLE, THREE)
+    model = lgb.LGBMClassifier(n_estimators=40, verbosity=-1, random_state=0).fit(WHOLE, THREE)
     truth = np.digitize(FRESH[:, 0] + FRESH[:, 1] ** 2, (0.5, 1.5))
     small, report = rfsize.shrink(model, FRESH, truth, n_trees=9)
     with pytest.raises(ValueError, match="shrink"):
@@ -266,7 +241,7 @@ def test_report_tells_nothing_of_a_limit() -> None:
     assert report.to_dict()["target"] == "model"
     with pytest.raises(NotAForestError):
         report.loss_at(3, "probabilities")
-    with pytest.raises(ValueError, match="y"):
+    with pytest.raises(ValueError, match=r"\by\b"):
         report.loss_at(3, "log_loss")
     assert pickle.loads(pickle.dumps(report)).to_dict() == report.to_dict()
 
@@ -278,7 +253,7 @@ def test_report_tells_nothing_of_a_limit() -> None:
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_metrics_lose_what_the_same_rows_say(n_classes: int) -> None:
     _, rows, y = SKLEARN["binary" if n_classes == 2 else "three, zero"]
-    model = lgb.LGBMClassifier(n_estimators=40, verbosity=-1).fit(rows, y)
+    model = lgb.LGBMClassifier(n_estimators=40, verbosity=-1, random_state=0).fit(rows, y)
     truth = model.classes_[(np.digitize(FRESH[:, 0] + FRESH[:, 1] ** 2, (0.5, 1.5) if n_classes == 3 else (1.0,)))]
     report = rfsize.size(model, FRESH, truth, **MODEL)
     small = rfsize.truncate(model, n_trees=report)
@@ -300,7 +275,7 @@ def test_metrics_lose_what_the_same_rows_say(n_classes: int) -> None:
 
 
 def test_scores_of_a_scorer() -> None:
-    model = xgb.XGBClassifier(n_estimators=30, max_depth=3).fit(WHOLE, THREE)
+    model = xgb.XGBClassifier(n_estimators=30, max_depth=3, random_state=0).fit(WHOLE, THREE)
     truth = np.digitize(FRESH[:, 0] + FRESH[:, 1] ** 2, (0.5, 1.5))
     lost = rfsize.size(model, FRESH, truth, **MODEL).loss_at(5, "roc_auc_ovr")
     first, whole = model.predict_proba(FRESH, iteration_range=(0, 5)), model.predict_proba(FRESH)
@@ -320,7 +295,17 @@ def test_default_tolerance_of_numbers(kind: tuple[str, str], has_truth: bool) ->
     small = Boosted(boosted.framework, rfsize.truncate(boosted.native, n_trees=report), FRESH, boosted.params)
     apart = np.abs(small.predict(FRESH) - by_all)
     assert np.count_nonzero(apart > tolerance) == report.certificate.disagreements
-    assert set(report.others) <= ({"rmse"} if has_truth else set())
+
+
+def test_a_regressor_loses_root_mean_squared_error() -> None:
+    model = lgb.LGBMRegressor(n_estimators=60, verbosity=-1, random_state=0).fit(WHOLE, WHOLE[:, 0] + WHOLE[:, 1])
+    report = rfsize.size(model, FRESH, FRESH[:, 0], metric="scores", tolerance=0.3, **MODEL)
+    errors = [
+        np.sqrt(np.mean((model.predict(FRESH, num_iteration=n) - FRESH[:, 0]) ** 2)) for n in (report.n_trees, 60)
+    ]
+    assert report.n_trees < 60
+    assert report.others.keys() == {"rmse"}
+    assert report.loss_at(report.n_trees, "rmse").value == pytest.approx(errors[0] - errors[1])
 
 
 def test_default_tolerance_of_probabilities() -> None:
@@ -331,7 +316,7 @@ def test_default_tolerance_of_probabilities() -> None:
 
 def test_what_a_warning_advises_keeps_the_ranking() -> None:
     _, rows, y = SKLEARN["binary"]
-    model = AdaBoostClassifier(n_estimators=60).fit(rows, y == "yes")
+    model = AdaBoostClassifier(n_estimators=60, random_state=0).fit(rows, y == "yes")
     report = rfsize.size(model, FRESH, FRESH[:, 0] + FRESH[:, 1] ** 2 > 1, alpha=0.8)
     with pytest.warns(LabelsOnlyWarning):
         rfsize.truncate(model, n_trees=report)

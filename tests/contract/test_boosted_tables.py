@@ -9,20 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import dask.array as da
-import lightgbm as lgb
 import numpy as np
 import pytest
-import xgboost as xgb
 from contract.test_boosted import KINDS as ALL
 from contract.test_boosted import SKLEARN, Boosted, trained
-from contract.test_boosted_cuts import FRESH, LABELS, NUMBERS, label_of, stopped_early
+from contract.test_boosted_cuts import FRESH, LABELS, NUMBERS, label_of
 from distributed import Client
 from scipy.stats import binom
-from sklearn.ensemble import AdaBoostClassifier, GradientBoostingClassifier, HistGradientBoostingClassifier
+from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.model_selection import FixedThresholdClassifier
 
 import reference.stopping
 import rfsize
+from helpers.boosted import CLASSIFIERS, STOPPING, by_first_iterations, classifier, stopped_early
 from rfsize import StopTable
 
 ALPHA, SURE = 0.9, 0.9
@@ -69,11 +68,11 @@ def in_c(compiled: Any, folder: Path, rows: np.ndarray) -> tuple[np.ndarray, np.
     compiled.to_c(folder / "boosted.c")
     command = ["cc", "-O1", "-std=c99", "-shared", "-fPIC", "boosted.c", "-o", "boosted.so", "-lm"]
     subprocess.run(command, check=True, cwd=folder)
-    label, asked = np.empty((2, len(rows)), dtype=np.intc)
-    given = (rows, ctypes.c_size_t(len(rows)), label, asked)
+    label, n_used = np.empty((2, len(rows)), dtype=np.intc)
+    given = (rows, ctypes.c_size_t(len(rows)), label, n_used)
     pointers = [array.ctypes.data_as(ctypes.c_void_p) if isinstance(array, np.ndarray) else array for array in given]
     ctypes.CDLL(str(folder / "boosted.so")).forest_predict_label_many(*pointers)
-    return label, asked
+    return label, n_used
 
 
 # Labels
@@ -84,7 +83,7 @@ def test_labels_are_those_of_partial_sums(kind: tuple[str, str], tmp_path: Path)
     boosted, table = trained(*kind), table_of(*kind)
     score, margin = partial_scores(boosted, FRESH), table.stops.margin
     label, asked = reference.stopping.by_lead(score, margin, cut_of(boosted))
-    own = label_of(boosted.predict(FRESH)) if kind[0] != "sklearn" else boosted.predict(FRESH)
+    own = label_of(boosted.predict(FRESH))
     compiled = rfsize.compile(boosted.native, table)
     compiled.save(tmp_path / "packed.npz")
     compiled.save(tmp_path / "plain.npz", compress=False)
@@ -158,17 +157,10 @@ def test_threshold_of_a_wrapped_model() -> None:
     assert table.expected_trees() < 40
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        lgb.LGBMClassifier(n_estimators=200, verbosity=-1, early_stopping_round=3, learning_rate=0.3),
-        xgb.XGBClassifier(n_estimators=200, early_stopping_rounds=3),
-    ],
-)
-def test_only_iterations_up_to_the_best_count(model: Any) -> None:
-    stopped_early(model)
+@pytest.mark.parametrize("name", STOPPING)
+def test_only_iterations_up_to_the_best_count(name: str) -> None:
+    model, best = stopped_early(name, *SKLEARN["three, zero"][1:])
     table = StopTable.calibrate(model, FRESH, **CERTIFIED)
-    best = model.best_iteration_ if isinstance(model, lgb.LGBMClassifier) else model.best_iteration + 1
     assert table.n_trees == best < 200
     differs = rfsize.compile(model, table).predict(FRESH) != model.predict(FRESH)
     assert table.certificate.disagreements == differs[~SETS_SCALE].sum()
@@ -210,25 +202,11 @@ def assert_first_iterations(
     assert set(asked.tolist()) <= {*range(8, table.n_trees, 8), table.n_trees}
 
 
-@pytest.mark.parametrize(
-    ("model", "name"),
-    [
-        (lgb.LGBMClassifier(n_estimators=60, verbosity=-1), "num_iteration"),
-        (xgb.XGBClassifier(n_estimators=60, max_depth=3), "iteration_range"),
-        (GradientBoostingClassifier(n_estimators=60), "staged_predict_proba"),
-        (HistGradientBoostingClassifier(max_iter=60), "staged_predict_proba"),
-        (AdaBoostClassifier(n_estimators=60), "staged_predict_proba"),
-    ],
-)
+@pytest.mark.parametrize("name", CLASSIFIERS)
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_probabilities_are_those_of_the_first_iterations(model: Any, name: str, n_classes: int, tmp_path: Path) -> None:
-    _, rows, y = SKLEARN["binary" if n_classes == 2 else "three, zero"]
-    model.fit(rows, np.unique(y, return_inverse=True)[1])
-    if name.startswith("staged"):
-        probability = np.stack(list(getattr(model, name)(FRESH)), axis=1)
-    else:
-        range_of = {"num_iteration": lambda n: n, "iteration_range": lambda n: (0, n)}[name]
-        probability = np.stack([model.predict_proba(FRESH, **{name: range_of(n)}) for n in range(1, 61)], axis=1)
+def test_probabilities_are_those_of_the_first_iterations(name: str, n_classes: int, tmp_path: Path) -> None:
+    model = classifier(name, 60, *SKLEARN["binary" if n_classes == 2 else "three, zero"][1:])
+    probability = by_first_iterations(model, FRESH, 60)
     apart = np.abs(probability.astype(float) - probability[:, -1:].astype(float)).max(axis=2)
     tolerance = float(np.quantile(apart[:, 31], ALPHA))
     table = StopTable.calibrate(model, FRESH, metric="probabilities", tolerance=tolerance, **CERTIFIED)
@@ -246,7 +224,6 @@ def test_certificates_count_what_compiled_models_predict(kind: tuple[str, str]) 
     apart = np.abs(found.astype(float) - getattr(whole, name)(FRESH)).reshape(len(FRESH), -1).max(axis=1)
     assert table.certificate.disagreements == (apart > 0.1)[~SETS_SCALE].sum()
     assert sum(table.certificate.counts.trees) == asked[~SETS_SCALE].sum()
-    assert StopTable.from_dict(table.to_dict()) == table
 
 
 # Which model, and which rows

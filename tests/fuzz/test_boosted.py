@@ -26,7 +26,10 @@ def adversarial(X: np.ndarray, rng: np.random.Generator, n_rows: int) -> np.ndar
 
 def trained(rng: np.random.Generator, X: np.ndarray, y: np.ndarray) -> tuple[Any, bool]:
     """A model, and whether it takes missing values."""
-    pick = lambda *values: values[rng.integers(len(values))]  # noqa: E731
+
+    def pick(*values: Any) -> Any:
+        return values[rng.integers(len(values))]
+
     common = {"n_estimators": int(rng.integers(1, 60)), "learning_rate": pick(0.02, 0.1, 0.5, 1.0), "random_state": 0}
     leaves, n_classes = int(rng.integers(2, 80)), len(np.unique(y))
     more = {"colsample_bytree": pick(0.5, 1.0), "subsample": pick(0.5, 1.0), "reg_lambda": pick(0.0, 1.0)}
@@ -62,11 +65,9 @@ def test_boosted_models_of_random_settings(start: int) -> None:
         model, takes_missing = trained(rng, X, y)
         rows = adversarial(X, rng, 2000)
         rows = rows if takes_missing else np.nan_to_num(np.clip(rows, -1e30, 1e30))
-        if getattr(model, "booster", None) == "dart":  # which XGBoost itself predicts otherwise from an array
-            own = model.get_booster().predict(xgb.DMatrix(rows))
-            assert rfsize.compile(model.get_booster()).predict(rows).tolist() == own.tolist(), (seed, model)
-            continue
-        fast = rfsize.compile(model)
-        assert fast.predict(rows).tolist() == model.predict(rows).tolist(), (seed, model)
-        if hasattr(model, "predict_proba"):
-            np.testing.assert_array_equal(fast.predict_proba(rows), model.predict_proba(rows), err_msg=f"{seed}")
+        is_dart = getattr(model, "booster", None) == "dart"  # which XGBoost itself predicts otherwise from an array
+        own, given = (model.get_booster(), xgb.DMatrix(rows)) if is_dart else (model, rows)
+        fast = rfsize.compile(own)
+        for name in sorted({"predict", "predict_proba"} & set(dir(own))):
+            expected = getattr(own, name)(given)
+            np.testing.assert_array_equal(getattr(fast, name)(rows), expected, err_msg=f"{seed}: {model}")

@@ -215,7 +215,7 @@ def test_compiled_sums_overwrite_what_was_there_and_refuse_leaves_of_no_tree(n_s
 
 def trained_on_categories(kind: str, frame: pd.DataFrame, y: np.ndarray) -> Any:
     made = {
-        "LightGBM": lambda: lgb.LGBMClassifier(n_estimators=20, min_child_samples=2, verbose=-1),
+        "LightGBM": lambda: lgb.LGBMClassifier(n_estimators=20, min_child_samples=2, verbose=-1, random_state=0),
         "XGBoost": lambda: xgb.XGBClassifier(n_estimators=20, enable_categorical=True),
         "scikit-learn": lambda: HistGradientBoostingClassifier(categorical_features="from_dtype", max_iter=20),
     }
@@ -231,16 +231,14 @@ def test_few_rows_of_a_frame_with_categories(kind: str) -> None:
     frame.loc[::7, "kind"], frame.loc[::5, "b"] = np.nan, np.nan
     model = trained_on_categories(kind, frame, (words == "elm") ^ (numbers == 2) ^ (X[:, 0] > 1))
     expected, fast = model.predict_proba(frame), rfsize.compile(model)
-    tables = {
-        "as trained": frame,
-        "other order of categories": frame.assign(kind=frame["kind"].cat.reorder_categories(["fir", "ash", "elm"])),
-        "fewer categories": frame.assign(n=frame["n"].cat.remove_unused_categories()),
-        "single precision": frame.assign(b=frame["b"].astype("f4").astype("f8")),
+    changes = {
+        "as trained": lambda few: few,
+        "other order": lambda few: few.assign(kind=few["kind"].cat.reorder_categories(["fir", "ash", "elm"])),
+        "fewer": lambda few: few.assign(n=few["n"].cat.remove_unused_categories()),
     }
-    for rows in tables.values():
+    for change in changes.values():
         for start in range(0, 60, 3):
-            few = rows.iloc[start : start + 3]
-            np.testing.assert_array_equal(fast.predict_proba(few), fast.predict_proba(rows)[start : start + 3])
-    np.testing.assert_array_equal(fast.predict_proba(frame.iloc[7:9]), expected[7:9])
+            few = change(frame.iloc[start : start + 3])
+            np.testing.assert_array_equal(fast.predict_proba(few), expected[start : start + 3])
     with pytest.raises(ValueError, match="'kind'"):
         fast.predict(frame.iloc[:2, [0, 2, 3]])
