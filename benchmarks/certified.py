@@ -40,7 +40,7 @@ class Outcome(NamedTuple):
     alpha: float
     n_classes: int
     n_rows: int
-    trees: float  # kept or asked, as a share of all
+    trees: float  # kept or used, as a share of all
     differs: float
     surely: bool
 
@@ -70,8 +70,8 @@ def outcomes(model: Any, rows: Any, fresh: Any, alpha: float, *, casts_votes: bo
         except ValueError:
             yield outcome(kind, whole.predict_labels(fresh), whole.predict_labels(fresh), n_trees)
             continue
-        answers, asked = rfsize.compile(model, stops).predict_labels(fresh, return_trees=True)
-        yield outcome(kind, answers, whole.predict_labels(fresh), float(asked.mean()))
+        answers, n_used = rfsize.compile(model, stops).predict_labels(fresh, return_trees=True)
+        yield outcome(kind, answers, whole.predict_labels(fresh), float(n_used.mean()))
 
 
 def made_forest(number: int, frameworks: list[str]) -> tuple[str, str, Any, list[Rows], float]:
@@ -90,9 +90,9 @@ def made_forest(number: int, frameworks: list[str]) -> tuple[str, str, Any, list
 def print_summary(name: str, group: list[Outcome]) -> None:
     """Print what some of the cuts or tables come to."""
     if group:
-        trees, differs = (np.array([getattr(one, field) for one in group]) for field in ("trees", "differs"))
-        above = np.mean([one.differs > 1.0 - one.alpha for one in group])
-        figures = trees.mean(), np.mean(trees == 1.0), above, np.mean([one.surely for one in group])
+        trees, differs = (np.array([getattr(record, field) for record in group]) for field in ("trees", "differs"))
+        above = np.mean([record.differs > 1.0 - record.alpha for record in group])
+        figures = trees.mean(), np.mean(trees == 1.0), above, np.mean([record.surely for record in group])
         print_line(name, len(group), *(f"{figure:.1%}" for figure in figures), f"{differs.mean():.2%}")
 
 
@@ -121,15 +121,17 @@ def main() -> None:
         model, casts_votes = untrained.fit(*train), framework not in BOOSTED
         of_forest = list(outcomes(model, rows, fresh, alpha, casts_votes=casts_votes))
         records += of_forest
-        print_line(name, alpha, *(f"{one.trees:.0%} of the trees, {one.differs:.2%} differ" for one in of_forest))
+        print_line(
+            name, alpha, *(f"{record.trees:.0%} of the trees, {record.differs:.2%} differ" for record in of_forest)
+        )
     print()
     print_head("", "number", "trees", "all", "above", "surely", "differ")
     for kind in ("cut", "scores", "votes"):
-        group = [one for one in records if one.kind == kind]
+        group = [record for record in records if record.kind == kind]
         print_summary(kind, group)
         for field, values in (("alpha", ALPHAS), ("n_rows", ROWS), ("n_classes", sorted(set(CLASSES)))):
             for value in values:
-                print_summary(f"{kind}, {field} = {value:,}", [one for one in group if getattr(one, field) == value])
+                print_summary(f"{kind}, {field} = {value:,}", [of for of in group if getattr(of, field) == value])
 
 
 if __name__ == "__main__":

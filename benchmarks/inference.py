@@ -335,8 +335,11 @@ def main() -> None:
         name = f"{framework}: {trees} trees of {leaves or 'all'} leaves"
         print(f"\n## {name}, {n_classes or 'no'} classes\n", flush=True)
         y = np.searchsorted(np.quantile(signal, np.arange(1, n_classes) / n_classes), signal) if n_classes else signal
-        make: Any = partial(boosted, leaves=leaves) if options.boosted else partial(forest, leaves=leaves or None)
-        untrained = make(framework, trees, 1, regression=not n_classes, n_jobs=-1)
+        of: dict[str, Any] = {"regression": not n_classes, "n_jobs": -1}
+        if options.boosted:
+            untrained = boosted(framework, trees, leaves=leaves, random_state=1, **of)
+        else:
+            untrained = forest(framework, trees, 1, leaves=leaves or None, **of)
         times = print_shape(untrained.fit(X, y), rows, n_classes, options)
         if shape == options.shapes[0]:
             results[name] = times

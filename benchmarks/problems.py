@@ -277,11 +277,8 @@ def forest(
     if framework in BAGGED:
         return BaggingClassifier(BAGGED[framework], n_trees, random_state=seed)
     common: dict[str, Any] = {"random_state": seed, "n_jobs": n_jobs}
-    if framework == "LightGBM, boosted":
-        return LGBMClassifier(n_estimators=n_trees, num_leaves=leaves or 31, verbose=-1, **common)
-    if framework == "XGBoost, boosted":
-        of_leaves = {"max_depth": 0, "max_leaves": leaves or 31, "grow_policy": "lossguide"}
-        return XGBClassifier(n_estimators=n_trees, learning_rate=0.1, **of_leaves, **common)
+    if framework in BOOSTED:
+        return boosted(framework.partition(",")[0], n_trees, leaves=leaves or 31, rate=0.1, **common)
     if framework == "LightGBM":
         kind: Any = LGBMRegressor if regression else LGBMClassifier
         of = {"colsample_bytree": columns, "min_child_samples": 5}
@@ -303,9 +300,11 @@ def forest(
     return kind(n_trees, max_leaf_nodes=leaves, **common)
 
 
-def boosted(framework: str, n_trees: int, seed: int, *, leaves: int, regression: bool = False, n_jobs: int = 1) -> Any:
-    """An untrained boosted model of LightGBM or XGBoost: a rate of 0.05, 500 trees and more of few leaves."""
-    common: dict[str, Any] = {"n_estimators": n_trees, "learning_rate": 0.05, "random_state": seed, "n_jobs": n_jobs}
+def boosted(
+    framework: str, n_trees: int, *, leaves: int, rate: float = 0.05, regression: bool = False, **common: Any
+) -> Any:
+    """An untrained boosted model of LightGBM or XGBoost; ``common`` are the seed and the threads."""
+    common |= {"n_estimators": n_trees, "learning_rate": rate}
     if framework == "LightGBM":
         return (LGBMRegressor if regression else LGBMClassifier)(num_leaves=leaves, verbose=-1, **common)
     kind: Any = XGBRegressor if regression else XGBClassifier

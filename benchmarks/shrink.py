@@ -56,7 +56,7 @@ def shrunk(framework: str, model: Any, parts: list[Rows], alpha: float) -> Shrun
     n_differ = int(np.sum(small.predict(fresh) != model.predict(fresh)))
     quarter = report.available // 4
     few = rfsize.truncate(model, n_trees=quarter), rfsize.shrink(model, rows, rows=train, n_trees=quarter)[0]
-    by = [each.predict_proba(fresh) for each in (model, *few)]
+    by = [kept.predict_proba(fresh) for kept in (model, *few)]
     losses = [log_loss(y, p, labels=model.classes_) for p in by]
     aucs = [roc_auc_score(y, p[:, 1]) if p.shape[1] == 2 else np.nan for p in by]
     return Shrunk(
@@ -84,11 +84,11 @@ def made_forest(number: int, frameworks: list[str]) -> tuple[str, str, Any, list
 
 def print_summary(name: str, group: list[Shrunk]) -> None:
     """What came of some of the forests."""
-    cut = [one for one in group if one.first < one.available]
-    to_first = [np.median([getattr(one, of) / one.first for one in cut]) for of in ("shrunk", "halves")]
-    lost = np.array([(one.losses, one.aucs) for one in group])  # shape (n_forests, 2, 2)
+    cut = [record for record in group if record.first < record.available]
+    to_first = [np.median([getattr(record, of) / record.first for record in cut]) for of in ("shrunk", "halves")]
+    lost = np.array([(record.losses, record.aucs) for record in group])  # shape (n_forests, 2, 2)
     ratios = [*to_first, *np.nanmedian(lost[:, :, 1] / lost[:, :, 0], axis=0)]
-    above, surely = (np.mean([getattr(one, of) for one in group]) for of in ("above", "surely"))
+    above, surely = (np.mean([getattr(record, of) for record in group]) for of in ("above", "surely"))
     print_line(name, len(group), *(f"{ratio:.2f}" for ratio in ratios), f"{above:.1%}", f"{surely:.1%}")
 
 
@@ -108,10 +108,11 @@ def main() -> None:
     records: list[Shrunk] = []
     print_head("forest", "α", "trees", "first", "shrunk", "with halves", "differ", "a quarter: log loss", "AUC")
     for name, framework, untrained, parts, alpha in (*made, *of_tables):
-        one = shrunk(framework, untrained.fit(*parts[0]), parts, alpha)
-        records.append(one)
-        lost = (", ".join(f"{loss:.5f}" for loss in of) for of in (one.losses, one.aucs))
-        print_line(name, alpha, one.available, one.first, one.shrunk, one.halves, f"{one.differs:.2%}", *lost)
+        record = shrunk(framework, untrained.fit(*parts[0]), parts, alpha)
+        records.append(record)
+        lost = (", ".join(f"{loss:.5f}" for loss in of) for of in (record.losses, record.aucs))
+        sizes = record.available, record.first, record.shrunk, record.halves
+        print_line(name, alpha, *sizes, f"{record.differs:.2%}", *lost)
     print()
     print_head("", "forests", "shrunk / first", "with halves", "log loss lost /", "AUC lost /", "above", "surely")
     for framework in ("", *options.frameworks):

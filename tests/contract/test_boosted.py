@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
 import itertools
-import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
@@ -33,6 +31,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import rfsize
 import rfsize.models.model
+from helpers.in_c import InC
 from reference import trees as reference
 from rfsize.exceptions import NotAForestError
 from rfsize.models.framework import read_forest, read_model
@@ -271,18 +270,11 @@ def test_compiled_models_predict_the_same(boosted: Boosted, tmp_path: Path) -> N
                 np.testing.assert_array_max_ulp(found, own, maxulp=4, dtype=np.float32)
 
 
-@pytest.mark.parametrize(
-    ("kind", "predict"), [(("lightgbm", "lambda"), "predict"), (("xgboost", "hinge"), "predict_proba")]
-)
-def test_links_in_c(kind: tuple[str, str], predict: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("kind", "of"), [(("lightgbm", "lambda"), "numbers"), (("xgboost", "hinge"), "probabilities")])
+def test_links_in_c(kind: tuple[str, str], of: str, tmp_path: Path) -> None:
     boosted = trained(*kind)
     rows = boosted.adversarial()
-    rfsize.compile(boosted.native).to_c(tmp_path / "boosted.c")
-    command = ["cc", "-O1", "-std=c99", "-shared", "-fPIC", "boosted.c", "-o", "boosted.so", "-lm"]
-    subprocess.run(command, check=True, cwd=tmp_path)
-    many = getattr(ctypes.CDLL(str(tmp_path / "boosted.so")), f"forest_{predict}_many")
-    numbers = np.empty((len(rows), 1 if predict == "predict" else 2))
-    many(rows.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(len(rows)), numbers.ctypes.data_as(ctypes.c_void_p))
+    numbers = getattr(InC(rfsize.compile(boosted.native), tmp_path), of)(rows).reshape(len(rows), -1)
     np.testing.assert_allclose(numbers[:, -1], boosted.predict(rows), rtol=1e-13)
 
 
@@ -309,16 +301,11 @@ def test_links(kind: tuple[str, str]) -> None:
 def test_labels_and_probabilities(name: str, tmp_path: Path) -> None:
     """Compiled here, and labels in C."""
     boosted = trained("sklearn", name)
-    rows, compiled, source, library = boosted.adversarial(), rfsize.compile(boosted.native), "boosted.c", "boosted.so"
+    rows, compiled = boosted.adversarial(), rfsize.compile(boosted.native)
     bit = 2.3e-16 if isinstance(boosted.native, AdaBoostClassifier) else 0.0  # which divides where others multiply
     for part in (rows, rows[:3]):
         np.testing.assert_allclose(compiled.predict_proba(part), boosted.native.predict_proba(part), 0.0, bit)
-    compiled.to_c(tmp_path / source)
-    command = ["cc", "-O1", "-std=c99", "-shared", "-fPIC", source, "-o", library, "-lm"]
-    subprocess.run(command, check=True, cwd=tmp_path)
-    predict = ctypes.CDLL(str(tmp_path / library)).forest_predict_label
-    predict.argtypes = [ctypes.POINTER(ctypes.c_double)]
-    labels = [predict((ctypes.c_double * 6)(*row)) for row in boosted.coded(rows)]
+    labels, _ = InC(compiled, tmp_path).labels(boosted.coded(rows))
     np.testing.assert_array_equal(compiled.classes[labels], boosted.native.predict(rows))
 
 

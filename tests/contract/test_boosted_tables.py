@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import subprocess
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,6 +20,7 @@ from sklearn.model_selection import FixedThresholdClassifier
 import reference.stopping
 import rfsize
 from helpers.boosted import CLASSIFIERS, STOPPING, by_first_iterations, classifier, stopped_early
+from helpers.in_c import InC
 from rfsize import StopTable
 
 ALPHA, SURE = 0.9, 0.9
@@ -64,17 +63,6 @@ def cut_of(boosted: Boosted) -> float:
     return boosted.model.raw_threshold(0.5) if boosted.model.n_scores == 1 else 0.0
 
 
-def in_c(compiled: Any, folder: Path, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    compiled.to_c(folder / "boosted.c")
-    command = ["cc", "-O1", "-std=c99", "-shared", "-fPIC", "boosted.c", "-o", "boosted.so", "-lm"]
-    subprocess.run(command, check=True, cwd=folder)
-    label, n_used = np.empty((2, len(rows)), dtype=np.intc)
-    given = (rows, ctypes.c_size_t(len(rows)), label, n_used)
-    pointers = [array.ctypes.data_as(ctypes.c_void_p) if isinstance(array, np.ndarray) else array for array in given]
-    ctypes.CDLL(str(folder / "boosted.so")).forest_predict_label_many(*pointers)
-    return label, n_used
-
-
 # Labels
 
 
@@ -94,7 +82,7 @@ def test_labels_are_those_of_partial_sums(kind: tuple[str, str], tmp_path: Path)
         np.testing.assert_array_equal(n_used, asked)
         few = [fast.predict_labels(FRESH[[row]], return_trees=True) for row in range(20)]
         assert [(found[0], n_used[0]) for found, n_used in few] == list(zip(found[:20], n_used[:20], strict=True))
-    for again, used in (in_c(compiled, tmp_path, boosted.coded(FRESH)), table.apply(score)):
+    for again, used in (InC(compiled, tmp_path).labels(boosted.coded(FRESH)), table.apply(score)):
         np.testing.assert_array_equal(again, label)
         np.testing.assert_array_equal(used, asked)
     counts = table.certificate.counts
