@@ -1,4 +1,4 @@
-"""Certified cuts and stop tables: how often they change more labels than they may, and how many trees they ask.
+"""Certified cuts and stop tables: how often they change more labels than they may, and how many trees they take.
 
     python benchmarks/certified.py --forests 300
     python benchmarks/certified.py --forests 0 Satellite.csv.gz spam.csv.gz
@@ -11,7 +11,7 @@ certified first trees and gets two tables, of the majority vote and of averaged 
 answers are compared with all trees on 20,000 fresh rows (another third).
 
 "Above" is the share of cuts or tables that change more than 1 − α of the fresh rows. "Surely" is the share that changes
-so many more that chance in the fresh rows does not explain it (one-sided, at 95 %). "Trees" are those kept, or asked by
+so many more that chance in the fresh rows does not explain it (one-sided, at 95 %). "Trees" are those kept, or used by
 a row, as a share of all. "All" is the share of forests of which all trees are kept, or that certify no table.
 """
 
