@@ -257,9 +257,9 @@ def predictions(model: Any, kind: str = "plain") -> dict[str, Any]:
 def compiled(model: Any, X: Any, **options: Any) -> dict[str, Any]:
     """What a compiled forest predicts, also from a file, and its C source without comments and spaces."""
     fast, path = rfsize.compile(model, n_jobs=1, **options), Path(FOLDER.name) / "forest.c"
-    fast.save(path.with_suffix(".npz"))
-    again = rfsize.load(path.with_suffix(".npz"), n_jobs=1)
-    numbers = {"bytes": path.with_suffix(".npz").stat().st_size, "from file": again.predict(X)}
+    fast.save(path.with_suffix(".rfsize"))
+    again = rfsize.load(path.with_suffix(".rfsize"), n_jobs=1)
+    numbers = {"bytes": path.with_suffix(".rfsize").stat().st_size, "from file": again.predict(X)}
     for method in ("predict", "predict_labels", "predict_proba"):
         numbers[method] = outcome(getattr(fast, method), X)
         numbers[f"{method}, trees"] = outcome(getattr(fast, method), X, return_trees=True)
@@ -660,7 +660,7 @@ each("refusals/{}/calibrate", lambda name: rfsize.StopTable.calibrate(fitted(REF
 each("refusals/table of another forest", by_table_of_another)
 each("refusals/too many trees", lambda: rfsize.truncate(fitted(REFUSER), n_trees=TREES + 1))
 each("refusals/too few bytes", lambda: rfsize.truncate(fitted(REFUSER), max_bytes=10))
-each("refusals/no file", partial(rfsize.load, "nowhere.npz"))
+each("refusals/no file", partial(rfsize.load, "nowhere.rfsize"))
 
 COMMANDS = """size lightgbm.txt train.csv --labels label --drop word --oob --alpha 0.9 --json
 size lightgbm.txt train.parquet --labels label --drop word --oob --alpha 0.999 --json
@@ -670,8 +670,8 @@ size lightgbm.txt nowhere.csv
 truncate lightgbm.txt train.csv --labels label --drop word --oob --alpha 0.9 -o cut.txt
 shrink lightgbm.txt fresh.csv --labels label --drop word --rows train.csv --n-trees 9 -o shrunk.txt
 grow train.csv --labels word --drop label --framework xgboost --alpha 0.85 --seed 3 -o grown.json --json
-compile xgboost.json -o forest.npz
-predict forest.npz fresh.parquet -o labels.csv --n-jobs 1
+compile xgboost.json -o forest.rfsize
+predict forest.rfsize fresh.parquet -o labels.csv --n-jobs 1
 predict lightgbm.txt fresh.csv -o - --proba --n-jobs 1
 predict grown.json fresh.csv -o words.parquet --n-jobs 1"""
 
@@ -702,7 +702,7 @@ def run(command_line: str) -> dict[str, Any]:
         return numbers
     output = folder / arguments[arguments.index("-o") + 1]
     loaders: dict[str, Callable[[Path], Any]] = {".txt": lambda path: lgb.Booster(model_file=path)}
-    loaders |= {".json": lambda path: xgb.Booster(model_file=path), ".npz": partial(rfsize.load, n_jobs=1)}
+    loaders |= {".json": lambda path: xgb.Booster(model_file=path), ".rfsize": partial(rfsize.load, n_jobs=1)}
     if output.suffix in loaders:
         return numbers | predictions(loaders[output.suffix](output), "named")
     table = pd.read_parquet(output) if output.suffix == ".parquet" else None

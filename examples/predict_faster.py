@@ -55,7 +55,7 @@ print(f"{(labels != forest.predict(X_test)).mean():.2%} of the labels differ, ac
 # Save it to one file. A service loads the file without XGBoost or LightGBM.
 
 fast = rfsize.compile(forest, table)
-path = Path(tempfile.mkdtemp()) / "forest.npz"
+path = Path(tempfile.mkdtemp()) / "forest.rfsize"
 fast.save(path)
 assert (rfsize.load(path).predict(X_test) == labels).all()
 print(f"{path.name}: {path.stat().st_size / 1e3:.0f} kB, the same labels")

@@ -53,8 +53,8 @@ fast = rfsize.compile(models)
 compiled, compiled_seconds = timed(lambda rows: fast.predict_proba(rows)[:, 1])
 print(f"compiled: {compiled_seconds:.2f} s, largest difference {np.abs(compiled - own).max():.1e}")
 folder = Path(tempfile.mkdtemp())
-fast.save(folder / "all.npz")
-print(f"{(folder / 'all.npz').stat().st_size / 1e6:.1f} MB, pickles {len(pickle.dumps(models)) / 1e6:.1f} MB")
+fast.save(folder / "all.rfsize")
+print(f"{(folder / 'all.rfsize').stat().st_size / 1e6:.1f} MB, pickles {len(pickle.dumps(models)) / 1e6:.1f} MB")
 
 # %%
 # Still too slow, or too large? Cut each model down to its first trees. The rows of its own fold did not train it, so
@@ -79,9 +79,9 @@ print(report)
 
 small = rfsize.compile(cuts)
 cut, cut_seconds = timed(lambda rows: small.predict_proba(rows)[:, 1])
-small.save(folder / "cut.npz")
+small.save(folder / "cut.rfsize")
 print(f"{[model.n_estimators_ for model in cuts]} of 600 trees, {cut_seconds:.2f} s")
-print(f"{(folder / 'cut.npz').stat().st_size / 1e6:.1f} MB, AUC {roc_auc_score(y_test, cut):.4f}")
+print(f"{(folder / 'cut.rfsize').stat().st_size / 1e6:.1f} MB, AUC {roc_auc_score(y_test, cut):.4f}")
 
 # %%
 # Time is what the limit is about.

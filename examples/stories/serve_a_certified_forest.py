@@ -62,7 +62,7 @@ print(f"{table.expected_trees():.1f} of {report.n_trees} trees a row")
 # %%
 # Save forest and table to one file. It is not a pickle and holds no code, and the service loads it without XGBoost.
 
-path = Path(tempfile.mkdtemp()) / "forest.npz"
+path = Path(tempfile.mkdtemp()) / "forest.rfsize"
 rfsize.compile(small, table).save(path)
 print(f"{path.stat().st_size / 1e3:.0f} kB")
 

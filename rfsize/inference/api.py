@@ -7,9 +7,8 @@ from typing import Any, Literal, overload
 
 from rfsize._util import choice, give, warn
 from rfsize.exceptions import FileError, NotAForestError, RfsizeWarning
-from rfsize.inference.archive import is_plain
 from rfsize.inference.compiled import CompiledForest
-from rfsize.inference.file import holds_several, load_forest, load_forests
+from rfsize.inference.file import load_forests
 from rfsize.inference.mean import CompiledMean
 from rfsize.inference.tables import check_table
 from rfsize.models.framework import models_in, read_model
@@ -246,20 +245,14 @@ def load(path: str | Path, *, n_jobs: int = -1, mmap: bool = False) -> CompiledF
     >>> from sklearn.ensemble import RandomForestClassifier
     >>> X, y = load_iris(return_X_y=True)
     >>> forest = RandomForestClassifier(50, random_state=0).fit(X, y)
-    >>> rfsize.compile(forest).save("forest.npz")
-    >>> rfsize.load("forest.npz")
+    >>> rfsize.compile(forest).save("forest.rfsize")
+    >>> rfsize.load("forest.rfsize")
     CompiledForest(50 scikit-learn trees, 3 classes; predict gives labels, by averaged scores; no stop table)
     """
     path = Path(path)
-    if mmap and not is_plain(path) and holds_several(path):
-        raise ValueError(
-            f"{path} holds several forests, which processes cannot share: save each forest by itself, with "
-            "save(path, compress=False)"
-        )
-    several = not mmap and not is_plain(path) and holds_several(path)
-    saved = load_forests(path) if several else [load_forest(path, mapped=mmap)]
+    saved = load_forests(path, mapped=mmap)
     try:
         forests = [CompiledForest(forest, table, voting=voting, n_jobs=n_jobs) for forest, table, voting in saved]
-        return CompiledMean(forests) if several else forests[0]
+        return CompiledMean(forests) if len(forests) > 1 else forests[0]
     except ValueError as error:
         raise FileError(f"{path} is damaged, or was not written by rfsize: {error}") from error

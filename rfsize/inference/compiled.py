@@ -333,8 +333,8 @@ class CompiledForest:
         >>> from sklearn.ensemble import RandomForestClassifier
         >>> X, y = load_iris(return_X_y=True)
         >>> compiled = rfsize.compile(RandomForestClassifier(50, random_state=0).fit(X, y))
-        >>> compiled.save("forest.npz")
-        >>> rfsize.load("forest.npz").predict(X).tolist() == compiled.predict(X).tolist()
+        >>> compiled.save("forest.rfsize")
+        >>> rfsize.load("forest.rfsize").predict(X).tolist() == compiled.predict(X).tolist()
         True
         """
         save_forest(Path(path), self.forest, self.table, self.voting, compress=compress)

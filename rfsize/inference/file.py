@@ -6,12 +6,12 @@ No tree is walked before it is checked.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from rfsize import _core
 from rfsize._files import written_whole
 from rfsize._util import MAX_CLASSES, is_digest
 from rfsize.exceptions import FileError
-from rfsize.inference.archive import Archive, is_plain, require
+from rfsize.inference.archive import Archive, opened, require
 from rfsize.models.conventions import Conventions, Reading
 from rfsize.models.link import LINKS
 from rfsize.models.model import OUTPUTS
@@ -79,24 +79,25 @@ def _named(trees: dict[str, tuple[Any, ...]], columns: dict[str, tuple[Any, ...]
     return {"classes": None, **of_trees, **{f"columns.{name}": types for name, types in columns.items()}}
 
 
-_FILE = Archive(
-    form="rfsize forest",
-    version=8,
-    arrays=_named(_TREES, _COLUMNS),
-    check_sizes=_check_sizes,
-    error=FileError,
-    refusal="{path} is not a forest file, or is damaged: {reason}; compile the model and save it again",
-)
+_FILE = Archive(form="rfsize forest", version=9, arrays=_named(_TREES, _COLUMNS), check_sizes=_check_sizes)
 
 
 # Holds the arrays of a forest as they are used.
 _PLAIN = Archive(
     form="rfsize plain forest",
-    version=1,
+    version=2,
     arrays=_named({**_TREES, "nodes": (np.uint64,)}, {**_COLUMNS, "cuts": (np.float64,)}),
     check_sizes=lambda sizes: require(sizes["classes"] <= MAX_CLASSES, f"{sizes['classes']:,} classes"),
-    error=FileError,
-    refusal=_FILE.refusal,
+    deflated=False,
+)
+
+# Holds the files of several forests, one after another.
+_SEVERAL = Archive(
+    form="rfsize mean of forests",
+    version=2,
+    arrays={"sizes": (np.int64,), "forests": (np.uint8,)},
+    check_sizes=lambda sizes: require(sizes["sizes"] <= MOST_FORESTS, f"{sizes['sizes']:,} forests, more than any has"),
+    deflated=False,
 )
 
 
@@ -108,23 +109,41 @@ def save_forest(
     path: Path, forest: PackedForest, table: StopTable | None, voting: str, *, compress: bool = True
 ) -> None:
     """Write a forest to a file, whole or not at all; ``ValueError`` if the file could not be read again."""
-    content, classes = _described(forest, table, voting), _plain_classes(forest.classes)
-    with _readable(path, load_forest) as partial, partial.open("wb") as file:
-        if compress:
-            _FILE.write_to(file, content, {"classes": classes, **_packed(forest)})
-        else:
-            trees = {f"trees.{name}": array.ravel() for name, array in forest.trees._asdict().items()}
-            columns = {f"columns.{name}": array for name, array in forest.columns._asdict().items()}
-            _PLAIN.write_plain(file, content, {"classes": classes, **trees, **columns})
+    with _readable(path) as partial, partial.open("wb") as file:
+        _write(file, (forest, table, voting), compress=compress)
+
+
+def save_forests(path: Path, forests: list[Saved]) -> None:
+    """Write several forests to one file; as `save_forest`."""
+    if len(forests) > MOST_FORESTS:
+        raise ValueError(f"a file holds at most {MOST_FORESTS:,} forests, found {len(forests):,}: pickle them")
+    parts = [BytesIO() for _ in forests]
+    for part, forest in zip(parts, forests, strict=True):
+        _write(part, forest, compress=True)
+    sizes = np.array([part.tell() for part in parts], dtype=np.int64)
+    content = np.concatenate([np.frombuffer(part.getbuffer(), np.uint8) for part in parts])
+    with _readable(path) as partial, partial.open("wb") as file:
+        _SEVERAL.write_to(file, {}, {"sizes": sizes, "forests": content})
+
+
+def _write(file: BinaryIO, saved: Saved, *, compress: bool) -> None:
+    content, (forest, *_) = _described(*saved), saved
+    arrays = {"classes": _plain_classes(forest.classes)}
+    arrays |= {f"trees.{name}": array.ravel() for name, array in forest.trees._asdict().items()}
+    arrays |= {f"columns.{name}": array for name, array in forest.columns._asdict().items()}
+    if compress:
+        _FILE.write_to(file, content, {**arrays, **_packed(forest)})
+    else:
+        _PLAIN.write_to(file, content, arrays)
 
 
 @contextmanager
-def _readable(path: Path, load: Callable[[Path], Any]) -> Iterator[Path]:
-    """A file to write, which takes the place of ``path`` only if ``load`` reads it."""
+def _readable(path: Path) -> Iterator[Path]:
+    """A file to write, which takes the place of ``path`` only if it can be read."""
     with written_whole(path) as partial:
         yield partial
         try:
-            load(partial)
+            load_forests(partial)
         except FileError as error:
             raise ValueError(
                 f"{path} was not written, because it could not be read again ({error.__cause__ or error}): pickle the "
@@ -162,16 +181,16 @@ def _described(forest: PackedForest, table: StopTable | None, voting: str) -> di
 
 
 def _packed(forest: PackedForest) -> dict[str, NDArray[Any]]:
-    """The arrays to write compressed, without what follows from others: children of splits, values of inner nodes."""
+    """The arrays that a compressed file holds in shorter form, without what follows from others: children of splits."""
     trees = forest.trees
     is_leaf = trees.nodes & layout.RANK_MASK == layout.HIGHEST_RANK
     splits = trees.nodes[~is_leaf]
     columns = _bytes_of(splits >> layout.COLUMN_SHIFT & layout.COLUMN_MASK, _COLUMN)
     nodes = np.concatenate([np.packbits(is_leaf), columns, _bytes_of(splits & layout.RANK_MASK, _RANK)])
-    of_leaves = {"value": trees.value[is_leaf].ravel(), "vote": trees.vote[is_leaf] if trees.vote.size else trees.vote}
     return {
-        **{f"trees.{name}": array for name, array in {**trees._asdict(), "nodes": nodes, **of_leaves}.items()},
-        **{f"columns.{name}": array for name, array in forest.columns._asdict().items()},
+        "trees.nodes": nodes,
+        "trees.value": trees.value[is_leaf].ravel(),
+        "trees.vote": trees.vote[is_leaf] if trees.vote.size else trees.vote,
         "columns.cuts": _bytes_of(forest.columns.cuts, _CUT),
     }
 
@@ -202,83 +221,53 @@ def _unpacked_trees(arrays: dict[str, NDArray[Any]], missing: NDArray[np.uint8])
     return Nodes(nodes, value, votes, start, arrays["bit_start"], arrays["bits"])
 
 
-# Holds the files of several forests, one after another.
-_FILES = Archive(
-    form="rfsize mean of forests",
-    version=1,
-    arrays={"sizes": (np.int64,), "forests": (np.uint8,)},
-    check_sizes=lambda sizes: require(sizes["sizes"] <= MOST_FORESTS, f"{sizes['sizes']:,} forests, more than any has"),
-    error=FileError,
-    refusal=_FILE.refusal,
-    deflated=False,
-)
+def load_forests(path: Path, *, mapped: bool = False) -> list[Saved]:
+    """Read a file that `save_forest` or `save_forests` wrote, and check it.
 
-
-def save_forests(path: Path, forests: list[Saved]) -> None:
-    """Write several forests to one file; as `save_forest`."""
-    if len(forests) > MOST_FORESTS:
-        raise ValueError(f"a file holds at most {MOST_FORESTS:,} forests, found {len(forests):,}: pickle them")
-    parts = []
-    for forest in forests:
-        written = BytesIO()
-        classes = {"classes": _plain_classes(forest[0].classes)}
-        _FILE.write_to(written, _described(*forest), classes | _packed(forest[0]))
-        parts.append(written.getbuffer())
-    sizes = np.array([len(part) for part in parts], dtype=np.int64)
-    content = np.concatenate([np.frombuffer(part, np.uint8) for part in parts])
-    with _readable(path, load_forests) as partial, partial.open("wb") as output:
-        _FILES.write_to(output, {}, {"sizes": sizes, "forests": content})
-
-
-def holds_several(path: Path) -> bool:
-    """Whether the names of a file's arrays are those that `save_forests` writes."""
-    return _FILES.is_like(path)
-
-
-def load_forests(path: Path) -> list[Saved]:
-    """Read a file that `save_forests` wrote, and check it; raises as `load_forest`."""
-    with _FILES.read(path) as (_, arrays):
-        sizes, content = arrays["sizes"], arrays["forests"]
-        require((sizes > 0).all() and (sizes <= content.size).all(), "a forest of no size")
-        require(int(sizes.sum()) == content.size, "forests of other sizes than their file")
-        ends = np.cumsum(sizes)
-    return [load_forest(path, content[end - size : end].tobytes()) for size, end in zip(sizes, ends, strict=True)]
-
-
-def load_forest(path: Path, part: bytes | None = None, *, mapped: bool = False) -> Saved:
-    """Read a file that `save_forest` wrote, and check it.
-
-    If the forest is only a part of the file at ``path``, ``part`` holds the bytes of this part. With ``mapped`` the
-    arrays stay in a file that is not compressed.
+    With ``mapped``, the arrays of one forest stay in a file that is not compressed.
 
     Raises
     ------
     FileError
-        If the file is damaged, or was not written by `CompiledForest.save`.
+        If the file is damaged, or was not written by rfsize.
     OSError
         If the file cannot be read.
+    ValueError
+        If processes cannot share the file.
     """
-    plain = part is None and is_plain(path)
-    if mapped and not plain:
-        with _FILE.read(path):  # any other file is refused as one
-            pass
-        raise ValueError(
-            f"{path} is compressed, and only a file as it is used can be shared by processes: write it with "
-            "save(path, compress=False)"
-        )
-    with _PLAIN.read_plain(path, mapped=mapped) if plain else _FILE.read(path, part) as (content, arrays):
-        columns = {name: arrays[f"columns.{name}"] for name in _COLUMNS}
-        if plain:
-            trees = Nodes(*(arrays[f"trees.{name}"] for name in Nodes._fields))
-            n_nodes, n_values = trees.nodes.size, trees.value.size
-            require(n_nodes and n_values and n_values % n_nodes == 0, "not as many scores for each leaf")
-            trees = trees._replace(value=trees.value.reshape(n_nodes, -1))
+    with opened(path, (_FILE, _PLAIN, _SEVERAL), mapped=mapped) as (archive, content, arrays):
+        if archive is _SEVERAL:
+            sizes, whole = arrays["sizes"], arrays["forests"]
+            require(sizes.size > 1 and (sizes > 0).all() and (sizes <= whole.size).all(), "a forest of no size")
+            require(int(sizes.sum()) == whole.size, "forests of other sizes than their file")
+            parts, forests = np.split(whole, np.cumsum(sizes)[:-1]), []
         else:
-            columns["cuts"] = _unpacked_cuts(columns["cuts"])
-            trees = _unpacked_trees({name: arrays[f"trees.{name}"] for name in _TREES}, columns["missing"])
-        forest = _checked(content, trees, Columns(**columns), arrays["classes"])
-        voting, table = content["voting"], content["table"]
-        require(voting == "soft" or (voting == "hard" and forest.classes.size), "unknown words for how labels are made")
+            parts, forests = [], [_forest_of(archive, content, arrays)]
+    for part in parts:
+        with opened(path, (_FILE,), part.tobytes()) as of_part:
+            forests.append(_forest_of(*of_part))
+    if mapped and archive is not _PLAIN:
+        raise ValueError(
+            f"{path} is compressed or holds several forests, and processes can only share a forest as it is used: "
+            "write each forest to a file of its own, with CompiledForest.save(path, compress=False)"
+        )
+    return forests
+
+
+def _forest_of(archive: Archive, content: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Saved:
+    """The forest of a file of one; raises what damaged content raises."""
+    columns = {name: arrays[f"columns.{name}"] for name in _COLUMNS}
+    if archive is _PLAIN:
+        trees = Nodes(*(arrays[f"trees.{name}"] for name in Nodes._fields))
+        n_nodes, n_values = trees.nodes.size, trees.value.size
+        require(n_nodes and n_values and n_values % n_nodes == 0, "not as many scores for each leaf")
+        trees = trees._replace(value=trees.value.reshape(n_nodes, -1))
+    else:
+        columns["cuts"] = _unpacked_cuts(columns["cuts"])
+        trees = _unpacked_trees({name: arrays[f"trees.{name}"] for name in _TREES}, columns["missing"])
+    forest = _checked(content, trees, Columns(**columns), arrays["classes"])
+    voting, table = content["voting"], content["table"]
+    require(voting == "soft" or (voting == "hard" and forest.classes.size), "unknown words for how labels are made")
     return forest, None if table is None else StopTable.from_dict(table), voting
 
 

@@ -46,8 +46,8 @@ class CompiledMean:
     >>> by_hand = np.mean([model.predict_proba(X) for model in models], axis=0)
     >>> np.allclose(fast.predict_proba(X), by_hand, atol=1e-12)
     True
-    >>> fast.save("folds.npz")
-    >>> rfsize.load("folds.npz").predict(X).tolist() == fast.predict(X).tolist()
+    >>> fast.save("folds.rfsize")
+    >>> rfsize.load("folds.rfsize").predict(X).tolist() == fast.predict(X).tolist()
     True
     """
 

@@ -41,7 +41,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     booster = xgb.train(XGBOOST, xgb.DMatrix(TABLE, Y), 1)
     for ending in ("json", "ubj"):
         booster.save_model(folder / f"xgb.{ending}")
-    rfsize.compile(lgb.Booster(model_file=folder / "lgb.txt")).save(folder / "fast.npz")
+    rfsize.compile(lgb.Booster(model_file=folder / "lgb.txt")).save(folder / "fast.rfsize")
     training = TABLE.assign(target=Y)
     training.to_csv(folder / "train.csv", index=False)
     training.to_parquet(folder / "train.parquet")

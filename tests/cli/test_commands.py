@@ -141,7 +141,7 @@ def test_boosted_models_are_certified_cut_and_shrunk(folder: Path, run: Run, cap
     assert run("shrink", *given, "--rows", str(folder / "train.csv"), "-o", "shrunk.txt") == 0
     shrunk = rfsize.shrink(booster, FRESH, rows=TABLE, alpha=0.9)[0]
     np.testing.assert_array_equal(load(Path("shrunk.txt")).predict(FRESH), shrunk.predict(FRESH))
-    assert run("compile", "shrunk.txt", "-o", "shrunk.npz") == 0
+    assert run("compile", "shrunk.txt", "-o", "shrunk.rfsize") == 0
     assert run("size", *given, "--oob") == 2
     assert run("size", *given[:4], "--metric", "auc", "--tolerance", "0.1") == 2
 
@@ -180,10 +180,10 @@ def test_grow_a_regression_of_a_frame(run: Run, capsys: PRINTED) -> None:
 def test_compile_and_predict(model: str, output: str, rows: str, folder: Path, run: Run, capsys: PRINTED) -> None:
     outputs = rfsize.tree_outputs(load(folder / model), FRESH)
     rfsize.StopTable.build(61, alpha=0.9, prior=outputs).save("table.json")
-    assert run("compile", model, "--table", "table.json", "-o", "own.npz") == 0
-    assert run("predict", "own.npz", rows, "--proba", "-o", output) == 0
+    assert run("compile", model, "--table", "table.json", "-o", "own.rfsize") == 0
+    assert run("predict", "own.rfsize", rows, "--proba", "-o", output) == 0
     written = pd.read_csv(output) if output == "out.csv" else pd.read_parquet(output)
-    fast = rfsize.load("own.npz")
+    fast = rfsize.load("own.rfsize")
     labels, asked = fast.predict_labels(TABLE, return_trees=True)
     assert written["label"].tolist() == labels.tolist()
     assert written["trees"].tolist() == asked.tolist()
@@ -196,30 +196,30 @@ def test_what_labels_go_by(voting: str | None, folder: Path, run: Run) -> None:
     averages, majority = booster.predict(FRESH) > 0.5, rfsize.tree_outputs(booster, FRESH).votes.winner()
     expected = (majority if voting == "hard" else averages).astype(int).tolist()
     assert (averages != majority).any()
-    assert run("compile", "lgb.txt", *options, "-o", "own.npz") == 0
+    assert run("compile", "lgb.txt", *options, "-o", "own.rfsize") == 0
     of_majority = majority.astype(int).tolist()
     for given, labels in (
         (["lgb.txt", *options], expected),
-        (["own.npz"], expected),
-        (["own.npz", "--voting", "hard"], of_majority),
+        (["own.rfsize"], expected),
+        (["own.rfsize", "--voting", "hard"], of_majority),
     ):
         assert run("predict", given[0], "fresh.parquet", *given[1:], "-o", "out.csv") == 0
         assert pd.read_csv("out.csv")["label"].tolist() == labels
 
 
 def test_predict_numbers_and_means(folder: Path, run: Run) -> None:
-    for model in ("numbers.txt", "own.npz"):
-        assert run("compile", "numbers.txt", "-o", "own.npz") == 0
+    for model in ("numbers.txt", "own.rfsize"):
+        assert run("compile", "numbers.txt", "-o", "own.rfsize") == 0
         assert run("predict", model, "fresh.parquet", "-o", "out.csv") == 0
         np.testing.assert_allclose(pd.read_csv("out.csv")["prediction"], load(folder / "numbers.txt").predict(FRESH))
     models = [train(n_trees=trees, seed=trees) for trees in (5, 9)]
-    rfsize.compile(models).save("mean.npz")
-    assert run("predict", "mean.npz", "fresh.parquet", "--proba", "-o", "out.csv") == 0
+    rfsize.compile(models).save("mean.rfsize")
+    assert run("predict", "mean.rfsize", "fresh.parquet", "--proba", "-o", "out.csv") == 0
     written, mean = pd.read_csv("out.csv"), np.mean([model.predict(FRESH) for model in models], axis=0)
     np.testing.assert_allclose(written["p_1"], mean, atol=1e-12)
     assert written["label"].tolist() == (mean > 0.5).astype(int).tolist()
     assert set(written["trees"]) == {14}
-    assert run("predict", "mean.npz", "fresh.parquet", "--voting", "hard", "-o", "out.csv") == 2
+    assert run("predict", "mean.rfsize", "fresh.parquet", "--voting", "hard", "-o", "out.csv") == 2
 
 
 def test_categories_of_every_piece_are_coded_alike(run: Run) -> None:
@@ -250,9 +250,9 @@ def test_names_of_classes_stay(framework: str, ending: str, labels: str, run: Ru
     assert run("truncate", model, *given, "--alpha", "0.5", "-o", small) in {0, 1}
     names = sorted(WORDS if labels == "level" else (7, 17, 27))
     for path in (model, small):
-        assert run("compile", path, "--voting", "hard", "-o", "own.npz") == 0
-        assert rfsize.load("own.npz").classes.tolist() == names
-        assert run("predict", "own.npz", "words.csv", "--proba", "-o", "out.csv") == 0
+        assert run("compile", path, "--voting", "hard", "-o", "own.rfsize") == 0
+        assert rfsize.load("own.rfsize").classes.tolist() == names
+        assert run("predict", "own.rfsize", "words.csv", "--proba", "-o", "out.csv") == 0
         written, own = pd.read_csv("out.csv"), rfsize.tree_outputs(load(Path(path)), TABLE).votes.winner()
         assert written["label"].tolist() == np.array(names)[own].tolist()
         assert list(written.columns[2:]) == [f"p_{name}" for name in names]
@@ -272,10 +272,10 @@ def test_damaged_names_of_classes(run: Run, line: Any) -> None:
     start = whole.index(b"rfsize_class_names:") + len(b"rfsize_class_names:")
     for names in NAMES_OF_CLASSES:
         Path("named.txt").write_bytes(whole[:start] + names.encode() + whole[whole.index(b"\n", start) :])
-        assert run("compile", "named.txt", "-o", "own.npz") == 2
+        assert run("compile", "named.txt", "-o", "own.rfsize") == 2
         assert "names" in line()
     lgb.Booster(model_file="named.txt").save_model("named.txt")  # which forgets them
-    assert run("compile", "named.txt", "-o", "own.npz") == 0
+    assert run("compile", "named.txt", "-o", "own.rfsize") == 0
 
 
 def test_a_page(folder: Path, run: Run, capsys: PRINTED) -> None:
@@ -296,23 +296,22 @@ def piped(folder: Path, given: bytes, *arguments: str) -> subprocess.CompletedPr
 @pytest.mark.parametrize("rows", ["train.csv", "train.csv.gz", "train.parquet"])
 def test_predictions_through_pipes(rows: str, folder: Path, run: Run, capfdbinary: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper((folder / rows).open("rb")))
-    assert run("predict", "fast.npz", "-", "-o", "-") == 0
+    assert run("predict", "fast.rfsize", "-", "-o", "-") == 0
     labels = rfsize.compile(load(folder / "lgb.txt")).predict_labels(TABLE)
     assert pd.read_csv(io.BytesIO(capfdbinary.readouterr().out))["label"].tolist() == labels.tolist()
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes, on this system there are none")
 def test_a_pipe_as_output_and_a_reader_that_leaves(folder: Path, tmp_path: Path) -> None:
-    pipe, read = tmp_path / "forest.npz", []
+    pipe, read = tmp_path / "forest.rfsize", []
     os.mkfifo(pipe)
     reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()), daemon=True)
     reader.start()
     done = piped(folder, b"", "compile", "lgb.txt", "-o", str(pipe))
     reader.join(10)
-    assert (done.returncode, read[0][:2]) == (0, b"PK"), done.stderr
-    line = (
-        f"{sys.executable} -m rfsize predict fast.npz - -o - --proba < train.csv | head -n 1; exit ${{PIPESTATUS[0]}}"
-    )
+    assert (done.returncode, read[0][:2]) == (0, b"\x93R"), done.stderr
+    command = f"{sys.executable} -m rfsize predict fast.rfsize - -o - --proba"
+    line = f"{command} < train.csv | head -n 1; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", line], cwd=folder, capture_output=True)
     assert (done.returncode, done.stdout) == (0, b"label,trees,p_0,p_1\n"), done.stderr
     assert b"Traceback" not in done.stderr
@@ -382,14 +381,14 @@ REFUSED: list[tuple[list[str], str]] = [
     (["grow", "empty.csv", *GROW[2:], "-o", "grown.txt"], "no rows"),
     (["grow", "-", *GROW[2:], "--validation", "-", "-o", "grown.txt"], "standard input"),
     ([*GROW, "--params", "-", "-o", "grown.txt"], "params"),
-    (["compile", "lgb.txt", "--table", "odd.json", "-o", "new.npz"], "table"),
+    (["compile", "lgb.txt", "--table", "odd.json", "-o", "new.rfsize"], "table"),
     (["compile", "lgb.txt", "-o", "lgb.txt"], "lgb.txt"),
     (["predict", "lgb.txt", "parts", "-o", "parts/0.parquet"], "parts"),
     (["predict", "text.txt", "fresh.parquet", "-o", "new.csv"], "text.txt"),
     (["predict", "lgb.txt", "fresh.parquet", "-o", "new.txt"], "new.txt"),
     (["predict", "numbers.txt", "fresh.parquet", "--proba", "-o", "new.csv"], "probabilities"),
     (["predict", "numbers.txt", "fresh.parquet", "--voting", "hard", "-o", "new.csv"], "voting"),
-    *((["predict", "fast.npz", name, "-o", "new.csv"], name) for name in ("half.csv.gz", "wide.csv", "mixed.csv")),
+    *((["predict", "fast.rfsize", name, "-o", "new.csv"], name) for name in ("half.csv.gz", "wide.csv", "mixed.csv")),
 ]
 
 
@@ -410,6 +409,6 @@ def test_bad_input_exits_with_2_and_a_line(
 def test_an_input_is_not_lost_for_its_name(folder: Path, run: Run) -> None:
     table = pd.read_csv(folder / "train.csv")
     table.to_csv("out.partial.csv", index=False)
-    assert run("predict", "fast.npz", "out.partial.csv", "-o", "out.csv") == 0
+    assert run("predict", "fast.rfsize", "out.partial.csv", "-o", "out.csv") == 0
     assert pd.read_csv("out.partial.csv").equals(table)
     assert len(pd.read_csv("out.csv")) == len(table)

@@ -259,9 +259,9 @@ def test_leaves_and_raw_scores_to_the_last_bit(boosted: Boosted) -> None:
 
 def test_compiled_models_predict_the_same(boosted: Boosted, tmp_path: Path) -> None:
     rows, compiled = boosted.adversarial(), rfsize.compile(boosted.native, **boosted.missing)
-    compiled.save(tmp_path / "boosted.npz")
+    compiled.save(tmp_path / "boosted.rfsize")
     whole = np.random.default_rng(2).integers(-4, 40, size=(200, 6))
-    for predictor in (compiled, rfsize.load(tmp_path / "boosted.npz")):
+    for predictor in (compiled, rfsize.load(tmp_path / "boosted.rfsize")):
         for part in (rows, rows[:3], pd.DataFrame(rows, columns=[f"Column_{place}" for place in range(6)]), whole):
             own, found = boosted.predict(np.asarray(part)), predictor.predict(part)
             if boosted.framework == "sklearn" or own.dtype.kind != "f":

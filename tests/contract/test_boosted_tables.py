@@ -73,9 +73,9 @@ def test_labels_are_those_of_partial_sums(kind: tuple[str, str], tmp_path: Path)
     label, asked = reference.stopping.by_lead(score, margin, cut_of(boosted))
     own = label_of(boosted.predict(FRESH))
     compiled = rfsize.compile(boosted.native, table)
-    compiled.save(tmp_path / "packed.npz")
-    compiled.save(tmp_path / "plain.npz", compress=False)
-    loaded = (rfsize.load(tmp_path / "packed.npz"), rfsize.load(tmp_path / "plain.npz", mmap=True))
+    compiled.save(tmp_path / "packed.rfsize")
+    compiled.save(tmp_path / "plain.rfsize", compress=False)
+    loaded = (rfsize.load(tmp_path / "packed.rfsize"), rfsize.load(tmp_path / "plain.rfsize", mmap=True))
     for fast in (compiled, *loaded):
         found, n_used = fast.predict_labels(FRESH, return_trees=True)
         np.testing.assert_array_equal(found, compiled.classes[label])
@@ -179,8 +179,8 @@ def assert_first_iterations(
 ) -> None:
     """Rows get what the model predicts by its first iterations, and the certificate counts those that differ."""
     compiled, rows = rfsize.compile(model, table), np.arange(len(FRESH))
-    compiled.save(folder / "boosted.npz")
-    for fast in (compiled, rfsize.load(folder / "boosted.npz")):
+    compiled.save(folder / "boosted.rfsize")
+    for fast in (compiled, rfsize.load(folder / "boosted.rfsize")):
         found, asked = getattr(fast, name)(FRESH, return_trees=True)
         np.testing.assert_allclose(found, predicted[rows, asked - 1], rtol=1e-6)
     stops = differs[rows, asked - 1][~SETS_SCALE]
@@ -220,8 +220,8 @@ def test_certificates_count_what_compiled_models_predict(kind: tuple[str, str]) 
 @of_kinds(("lightgbm", "gbdt"), ("xgboost", "softprob"), ("sklearn", "adaboost"))
 def test_tables_by_the_compiled_model(kind: tuple[str, str], tmp_path: Path) -> None:
     native, table = trained(*kind).native, table_of(*kind)
-    rfsize.compile(native).save(tmp_path / "boosted.npz")
-    for fast in (rfsize.compile(native), rfsize.load(tmp_path / "boosted.npz")):
+    rfsize.compile(native).save(tmp_path / "boosted.rfsize")
+    for fast in (rfsize.compile(native), rfsize.load(tmp_path / "boosted.rfsize")):
         again = StopTable.calibrate(fast, FRESH, **CERTIFIED)
         assert (again.certificate, again.n_trees) == (table.certificate, table.n_trees)
         assert rfsize.compile(native, again).table is again

@@ -40,8 +40,8 @@ def wild_rows(name: str, n_rows: int = 3000) -> np.ndarray:
 @pytest.mark.parametrize("name", KINDS)
 def test_predict_is_the_frameworks(name: str, tmp_path: Path) -> None:
     whole, X = rfsize.compile(model(name)), wild_rows(name)
-    whole.save(tmp_path / "forest.npz")
-    for fast in (whole, rfsize.load(tmp_path / "forest.npz")):
+    whole.save(tmp_path / "forest.rfsize")
+    for fast in (whole, rfsize.load(tmp_path / "forest.rfsize")):
         for rows in (X, rows_for(name, 3000).astype(np.float32)):
             found, asked = fast.predict(rows, return_trees=True)
             assert_same_bits(found, zoo.own_predict(model(name), rows), is_exact=KINDS[name].is_exact)
@@ -179,8 +179,8 @@ def test_adaboost(name: str, tmp_path: Path) -> None:
         *(weighted(trained, w) for w in (tenths, np.full(n, 0.1), tenths * (np.arange(n) % 3 == 0))),
     ):
         fast = rfsize.compile(own)
-        fast.save(tmp_path / "boosted.npz")
-        for forest in (fast, rfsize.load(tmp_path / "boosted.npz")):
+        fast.save(tmp_path / "boosted.rfsize")
+        for forest in (fast, rfsize.load(tmp_path / "boosted.rfsize")):
             labels = own.predict(rows)
             assert np.array_equal(forest.predict(rows), labels)
             assert forest.predict(rows).dtype == labels.dtype

@@ -48,8 +48,8 @@ def test_missing_value_of_a_booster(missing: float, form: str, tmp_path: Path) -
     rows = FORMS[form](ROWS)
     booster, predicted = trained(rows, missing)
     fast = rfsize.compile(booster, missing=missing)
-    fast.save(tmp_path / "forest.npz")
-    for forest in (fast, rfsize.load(tmp_path / "forest.npz")):
+    fast.save(tmp_path / "forest.rfsize")
+    for forest in (fast, rfsize.load(tmp_path / "forest.rfsize")):
         np.testing.assert_allclose(forest.predict_proba(rows)[:, 1], predicted, atol=1e-6)
     outputs = rfsize.tree_outputs(booster, rows, missing=missing)
     np.testing.assert_allclose(outputs.predict(), predicted, atol=1e-6)

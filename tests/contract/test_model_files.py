@@ -84,8 +84,8 @@ def test_models_of_every_content_are_read(content: str, tmp_path: Path) -> None:
     trained = CONTENTS[content]()
     rows = frame(X) if "categories" in content else ODD if isinstance(trained, lgb.Booster) else X
     path = saved("lightgbm" if isinstance(trained, lgb.Booster) else "ubj", trained, tmp_path)
-    assert run(tmp_path, "compile", path.name, "-o", str(tmp_path / "fast.npz")) == 0
-    np.testing.assert_array_equal(rfsize.load(tmp_path / "fast.npz").predict(rows), own_predict(trained, rows))
+    assert run(tmp_path, "compile", path.name, "-o", str(tmp_path / "fast.rfsize")) == 0
+    np.testing.assert_array_equal(rfsize.load(tmp_path / "fast.rfsize").predict(rows), own_predict(trained, rows))
 
 
 @pytest.mark.parametrize(("kind", "rest"), [("lightgbm", 99), ("ubj", None), ("bagging", 99), ("bagging", None)])

@@ -35,7 +35,7 @@ def downstream(
     reveal_type(rfsize.StopTable.build(101))                                    # StopTable
     compiled = rfsize.compile(booster, rfsize.StopTable.build(101))
     reveal_type(compiled)                                                       # CompiledForest
-    reveal_type(rfsize.load("forest.npz"))                                      # CompiledForest | CompiledMean
+    reveal_type(rfsize.load("forest.rfsize"))                                      # CompiledForest | CompiledMean
     assert_type(compiled.predict(X), NDArray[Any])
     assert_type(compiled.predict(X, return_trees=True), tuple[NDArray[Any], NDArray[np.int64]])
     assert_type(compiled.predict_labels(X, return_trees=True), tuple[NDArray[Any], NDArray[np.int64]])

@@ -121,8 +121,8 @@ def written(content: bytes) -> Path:
 
 
 def cut_off() -> Path:
-    compiled().save("forest.npz")
-    return written(Path("forest.npz").read_bytes()[:-100])
+    compiled().save("forest.rfsize")
+    return written(Path("forest.rfsize").read_bytes()[:-100])
 
 
 def inbag(trained: Any, **options: Any) -> Any:

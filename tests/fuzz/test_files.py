@@ -73,7 +73,7 @@ def use_model(path: Path) -> None:
 
 
 def use_rows(path: Path) -> None:
-    _run("predict", "forest.npz", str(path), "-o", "out.csv")
+    _run("predict", "forest.rfsize", str(path), "-o", "out.csv")
 
 
 def _run(*arguments: str) -> None:
@@ -93,15 +93,15 @@ def save_forest(path: Path) -> None:
 OF_ARCHIVES, OF_TEXT = (damaged_bytes, damaged_archive, damaged_numbers), (damaged_bytes, damaged_lines)
 # A name of the file, how it is written, the ways to damage it, and what is done with it.
 FORMATS: dict[str, tuple[str, Callable[[Path], Any], tuple[Any, ...], Callable[[Path], None]]] = {
-    "compiled forest": ("fast.npz", save_forest, OF_ARCHIVES, use_forest),
+    "compiled forest": ("fast.rfsize", save_forest, OF_ARCHIVES, use_forest),
     "numbers": (
-        "fast.npz",
+        "fast.rfsize",
         lambda path: rfsize.compile(model("xgboost poisson").model).save(path),
         OF_ARCHIVES,
         use_forest,
     ),
     "mean": (
-        "mean.npz",
+        "mean.rfsize",
         lambda path: rfsize.compile([model("random forest").model] * 2).save(path),
         OF_ARCHIVES[:2],
         use_forest,
@@ -121,7 +121,7 @@ def test_damaged_files(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.chdir(tmp_path)
     file, write, damages, use = FORMATS[name]
     TABLE.to_csv("rows.csv", index=False)
-    rfsize.compile(model("lightgbm").model).save("forest.npz")
+    rfsize.compile(model("lightgbm").model).save("forest.rfsize")
     write(Path(file))
     use(Path(file))
     whole, failures = Path(file).read_bytes(), []

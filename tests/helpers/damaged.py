@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import io
 import json
 import re
-import zipfile
+import zlib
 from typing import Any
 
 import numpy as np
@@ -85,49 +84,60 @@ def damaged_values(document: Any, rng: np.random.Generator) -> Any:
 
 
 def damaged_archive(content: bytes, rng: np.random.Generator) -> bytes:
-    """One member of a zip archive damaged, under checksums of the archive that fit again."""
-    members = members_of(content)
-    name = some(rng, [name for name in members if members[name]])
-    members[name] = damaged_bytes(members[name], rng)
-    return archive_of(members)
+    """Bytes of a compiled forest's file damaged, under a checksum that fits again."""
+    return deflated(damaged_bytes(inflated(content), rng), like=content)
 
 
 def damaged_numbers(content: bytes, rng: np.random.Generator) -> bytes:
-    """Numbers of one array of an `Archive`, or a value of its text, replaced by sound ones."""
-    members = members_of(content)
-    name = some(rng, [name for name in members if members[name]])
-    array = np.load(io.BytesIO(members[name])).copy()
-    if name == "metadata.npy":
-        text = json.dumps(damaged_values(json.loads(array.tobytes()), rng)).encode()
-        array = np.frombuffer(text, dtype=np.uint8)
-    elif array.size:
-        at, other = rng.integers(array.size, size=(2, int(rng.integers(1, 4))))
-        if array.dtype.kind == "U" or rng.random() < 0.5:
-            array[at] = array[other]
-        elif array.dtype.kind == "f":
-            array[at] = some(rng, (0.0, -1.0, 1e308, -1e308, np.nan, np.inf, 5e-324))
-        else:
-            # One bit of a packed node is another column, rank or child.
-            array.view(np.uint8)[int(rng.integers(array.nbytes))] ^= np.uint8(1 << int(rng.integers(8)))
-    file = io.BytesIO()
-    np.save(file, array)
-    members[name] = file.getvalue()
-    return archive_of(members)
+    """Numbers of one array of a compiled forest's file, or a value of its text, replaced by sound ones."""
+    text, arrays = parts_of(content)
+    name = some(rng, ["", *(name for name in arrays if arrays[name].size)])
+    if not name:
+        return file_of(damaged_values(text, rng), arrays, like=content)
+    array = arrays[name]
+    at, other = rng.integers(array.size, size=(2, int(rng.integers(1, 4))))
+    if array.dtype.kind == "U" or rng.random() < 0.5:
+        array[at] = array[other]
+    elif array.dtype.kind == "f":
+        array[at] = some(rng, (0.0, -1.0, 1e308, -1e308, np.nan, np.inf, 5e-324))
+    else:
+        # One bit of a packed node is another column, rank or child.
+        array.view(np.uint8)[int(rng.integers(array.nbytes))] ^= np.uint8(1 << int(rng.integers(8)))
+    return file_of(text, arrays, like=content)
 
 
-def members_of(content: bytes) -> dict[str, bytes]:
-    """The members of a zip archive."""
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
+def inflated(content: bytes) -> bytes:
+    """The file of a compiled forest, not compressed."""
+    return zlib.decompress(content[8:]) if content[7:8] == b"z" else content
 
 
-def archive_of(members: dict[str, bytes]) -> bytes:
-    """A zip archive of them."""
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
-    return file.getvalue()
+def deflated(content: bytes, like: bytes) -> bytes:
+    """The file compressed, if ``like`` is."""
+    return like[:8] + zlib.compress(content) if like[7:8] == b"z" else content
+
+
+def parts_of(content: bytes) -> tuple[Any, dict[str, Any]]:
+    """The text of a compiled forest's file, and its arrays."""
+    content, arrays = inflated(content), {}
+    at = 16 + int.from_bytes(content[8:16], "little")
+    text = json.loads(content[16:at])
+    for name, (dtype, size) in text["arrays"].items():
+        at += -at % 64
+        arrays[name] = np.frombuffer(content, dtype, size, at).copy()
+        at += arrays[name].nbytes
+    return text, arrays
+
+
+def file_of(text: Any, arrays: dict[str, Any], like: bytes, **claims: Any) -> bytes:
+    """The file of a compiled forest, which describes its arrays as they are but for ``claims``."""
+    described = {name: [array.dtype.str, array.size] for name, array in arrays.items()} | claims
+    if isinstance(text, dict) and isinstance(text.get("arrays"), dict):
+        text = {**text, "arrays": described}
+    written = json.dumps(text).encode()
+    content = b"\x93RFSIZE\n" + len(written).to_bytes(8, "little") + written
+    for array in arrays.values():
+        content += bytes(-len(content) % 64) + array.tobytes()
+    return deflated(content + bytes(-len(content) % 64), like)
 
 
 def signed(document: dict[str, Any]) -> dict[str, Any]:

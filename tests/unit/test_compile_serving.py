@@ -109,7 +109,7 @@ def run(code: str, *arguments: str, **environment: str) -> subprocess.CompletedP
 
 def test_a_service_needs_no_framework(tmp_path: Path) -> None:
     X, fast = rows_for("lgb classifier", 600), stopped("lgb classifier")
-    fast.save(tmp_path / "forest.npz")
+    fast.save(tmp_path / "forest.rfsize")
     np.save(tmp_path / "rows.npy", X)
     code = (
         "import sys; sys.modules.update(lightgbm=None, xgboost=None, pandas=None, sklearn=None)\n"
@@ -117,7 +117,7 @@ def test_a_service_needs_no_framework(tmp_path: Path) -> None:
         "fast, rows = rfsize.load(sys.argv[1]), np.load(sys.argv[2])\n"
         "print(''.join(fast.predict(rows)), end='')"
     )
-    done = run(code, str(tmp_path / "forest.npz"), str(tmp_path / "rows.npy"))
+    done = run(code, str(tmp_path / "forest.rfsize"), str(tmp_path / "rows.npy"))
     assert done.stdout == "".join(fast.predict(X)), done.stderr
 
 
@@ -139,9 +139,9 @@ def test_processors_of_every_level_predict_alike(tmp_path: Path) -> None:
     np.save(tmp_path / "rows.npy", X)
     for leaves in (5, 31, 600):
         forest = RandomForestClassifier(20, max_leaf_nodes=leaves, random_state=0).fit(X.round(9 - leaves // 75), y)
-        rfsize.compile(forest).save(tmp_path / f"{leaves}.npz")
-    rfsize.compile(model("xgb softprob")).save(tmp_path / "single.npz")
-    files = [str(tmp_path / name) for name in ("rows.npy", "5.npz", "31.npz", "600.npz", "single.npz")]
+        rfsize.compile(forest).save(tmp_path / f"{leaves}.rfsize")
+    rfsize.compile(model("xgb softprob")).save(tmp_path / "single.rfsize")
+    files = [str(tmp_path / name) for name in ("rows.npy", "5.rfsize", "31.rfsize", "600.rfsize", "single.rfsize")]
     runs = {level: run(ON_A_LEVEL, *files, RFSIZE_PROCESSOR=level) for level in ("baseline", "v3", "v4")}
     answers = {level: done.stdout.split() for level, done in runs.items() if done.returncode == 0}
     assert "baseline" in answers, runs["baseline"].stderr

@@ -15,6 +15,7 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 import rfsize
 from helpers import zoo
+from helpers.damaged import file_of, parts_of
 from rfsize.exceptions import FileError
 
 X, SIGNAL = np.nan_to_num(zoo.training()[0]), zoo.training()[1]
@@ -44,11 +45,11 @@ def test_predict_is_the_mean_of_predictions(name: str, tmp_path: Path) -> None:
     found = fast.predict(FRESH)
     assert (found.dtype, fast.n_trees) == (own.dtype, 34)
     np.testing.assert_allclose(found, own, rtol=3e-7 if name.startswith("xgboost") else 0)
-    fast.save(tmp_path / "mean.npz")
-    for again in (rfsize.load(tmp_path / "mean.npz"), pickle.loads(pickle.dumps(fast))):
+    fast.save(tmp_path / "mean.rfsize")
+    for again in (rfsize.load(tmp_path / "mean.rfsize"), pickle.loads(pickle.dumps(fast))):
         np.testing.assert_array_equal(again.predict(FRESH), found)
     with pytest.raises(ValueError, match="several forests"):
-        rfsize.load(tmp_path / "mean.npz", mmap=True)
+        rfsize.load(tmp_path / "mean.rfsize", mmap=True)
 
 
 CLASSIFIERS = {
@@ -86,15 +87,16 @@ def test_a_cvbooster_is_its_folds() -> None:
 
 
 def test_files_of_other_sizes_are_refused(tmp_path: Path) -> None:
-    path, huge = tmp_path / "mean.npz", np.iinfo(np.int64).max
+    path, huge = tmp_path / "mean.rfsize", np.iinfo(np.int64).max
     rfsize.compile(of_folds(FOLDS["lightgbm"])).save(path)
-    with np.load(path) as file:
-        arrays = dict(file)
-    whole = arrays["sizes"].sum()
-    for sizes in ([whole], [0, whole], [-1, whole + 1], [huge, huge, huge], arrays["sizes"][::-1], arrays["sizes"] + 1):
-        np.savez(path, **{**arrays, "sizes": np.array(sizes)})
+    content = path.read_bytes()
+    text, arrays = parts_of(content)
+    own, whole = arrays["sizes"], arrays["sizes"].sum()
+    for sizes in ([whole], [0, whole], [-1, whole + 1], [huge, huge, huge], own[::-1], own + 1, []):
+        path.write_bytes(file_of(text, {**arrays, "sizes": np.array(sizes, dtype=np.int64)}, content))
         with pytest.raises(FileError):
             rfsize.load(path)
-    np.savez(path, sizes=arrays["sizes"][:0], forests=arrays["forests"][:0])
+    nested = np.frombuffer(content, dtype=np.uint8)
+    path.write_bytes(file_of(text, {"sizes": np.array([nested.size] * 2), "forests": np.tile(nested, 2)}, content))
     with pytest.raises(FileError):
         rfsize.load(path)

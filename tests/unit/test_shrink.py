@@ -65,8 +65,8 @@ def test_shrunken_forest_keeps_what_is_certified(case: tuple[Any, str]) -> None:
 def test_shrunken_forest_is_stored_compiled_and_refused(case: tuple[Any, str], tmp_path: Any) -> None:
     forest, task = case
     small, _ = rfsize.shrink(forest, REST, TRUTH[task], n_trees=9)
-    rfsize.compile(small).save(tmp_path / "fast.npz")
-    fast, pickled = rfsize.load(tmp_path / "fast.npz"), pickle.loads(pickle.dumps(small))
+    rfsize.compile(small).save(tmp_path / "fast.rfsize")
+    fast, pickled = rfsize.load(tmp_path / "fast.rfsize"), pickle.loads(pickle.dumps(small))
     np.testing.assert_array_equal(fast.predict(REST), small.predict(REST))
     for shrunk in (small, fast, pickled):
         with pytest.raises(NotAForestError, match="shrink"):

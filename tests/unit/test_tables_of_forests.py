@@ -50,8 +50,8 @@ def test_the_threshold_of_a_table_is_taken_along(framework: str, tmp_path: Path)
         wholes = (rfsize.compile(model, voting=fast.voting, threshold=at) for at in (AT, 0.5))
         right, wrong = (np.mean(whole.predict_labels(FRESH) != fast.predict_labels(FRESH)) for whole in wholes)
         assert right < min(0.2, wrong)
-        fast.save(tmp_path / "forest.npz")
-        for same in (rfsize.compile(model, table, threshold=AT), rfsize.load(tmp_path / "forest.npz")):
+        fast.save(tmp_path / "forest.rfsize")
+        for same in (rfsize.compile(model, table, threshold=AT), rfsize.load(tmp_path / "forest.rfsize")):
             assert same.predict_labels(FRESH).tolist() == fast.predict_labels(FRESH).tolist()
         with pytest.raises(ValueError, match="threshold"):
             rfsize.compile(model, table, threshold=0.5)
@@ -102,8 +102,8 @@ def test_a_certificate_is_of_one_forest(framework: str, voting: Any, tmp_path: P
 
 def test_a_certificate_by_the_compiled_forest(tmp_path: Path) -> None:
     model, other = (trained("lightgbm", 3, seed) for seed in (1, 2))
-    rfsize.compile(model).save(tmp_path / "forest.npz")
-    for fast in (rfsize.compile(model), rfsize.load(tmp_path / "forest.npz")):
+    rfsize.compile(model).save(tmp_path / "forest.rfsize")
+    for fast in (rfsize.compile(model), rfsize.load(tmp_path / "forest.rfsize")):
         table = rfsize.StopTable.calibrate(fast, ROWS, alpha=0.9)
         assert rfsize.compile(model, table).table is table
         with pytest.raises(ValueError, match=r"StopTable\.calibrate"):
