@@ -83,7 +83,7 @@ inline constexpr std::size_t FEW = 16;
 // Where a row is in a tree whose splits all rows of a block pass together: the id of its leaf, counted in its tree.
 struct LeafIds {
     const std::uint8_t* at;
-    std::size_t first;  // of the tree's ids among all
+    std::size_t first, n;  // of the tree's ids among all, and how many there are
 };
 
 // Where walkers are: the node of the leaf.
@@ -188,7 +188,9 @@ public:
     std::span<const std::uint32_t> place_of_id(std::size_t tree) const {
         return part(first_splits().place_of_id, first_splits().id_start, tree);
     }
-    LeafIds leaves(std::size_t tree, const std::uint8_t* at) const { return {at, first_splits().id_start[tree]}; }
+    LeafIds leaves(std::size_t tree, const std::uint8_t* at) const {
+        return {at, first_splits().id_start[tree], place_of_id(tree).size()};
+    }
 
     template <class Real>
     const Real* values(LeafIds leaves) const {

@@ -1,7 +1,7 @@
 // Compiled once for each level of processors, with RFSIZE_LEVEL for its name; see primitives.hpp.
 #include "primitives.hpp"
 
-#if defined(__AVX2__)
+#if defined(__SSE2__)
 #include <immintrin.h>
 #endif
 
@@ -80,13 +80,43 @@ void read(double* value, std::size_t n, bool single_precision, double missing, d
     }
 }
 
+// Up to eight columns of eight rows, as bytes by columns.
+void transpose(const std::uint16_t* const* row, std::size_t n_columns, std::int8_t* out, std::size_t stride) {
+#if defined(__SSE2__)
+    __m128i pair[4];
+    for (int i = 0; i < 4; ++i) {
+        __m128i two[2];
+        for (int k = 0; k < 2; ++k) {
+            const __m128i words = _mm_loadu_si128(reinterpret_cast<const __m128i*>(row[2 * i + k]));
+            two[k] = _mm_sub_epi16(words, _mm_subs_epu16(words, _mm_set1_epi16(0xFF)));  // at most 0xFF
+        }
+        pair[i] = _mm_xor_si128(_mm_packus_epi16(two[0], two[1]), _mm_set1_epi8(static_cast<char>(BYTE_BIAS)));
+    }
+    const __m128i even_0 = _mm_unpacklo_epi8(pair[0], pair[2]), odd_0 = _mm_unpackhi_epi8(pair[0], pair[2]);
+    const __m128i even_2 = _mm_unpacklo_epi8(pair[1], pair[3]), odd_2 = _mm_unpackhi_epi8(pair[1], pair[3]);
+    const __m128i even[2] = {_mm_unpacklo_epi8(even_0, even_2), _mm_unpackhi_epi8(even_0, even_2)};
+    const __m128i odd[2] = {_mm_unpacklo_epi8(odd_0, odd_2), _mm_unpackhi_epi8(odd_0, odd_2)};
+    std::uint64_t column[8];
+    for (int i = 0; i < 2; ++i) {
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(column + 4 * i), _mm_unpacklo_epi8(even[i], odd[i]));
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(column + 4 * i + 2), _mm_unpackhi_epi8(even[i], odd[i]));
+    }
+    for (std::size_t k = 0; k < n_columns; ++k) __builtin_memcpy(out + k * stride, column + k, sizeof *column);
+#else
+    for (std::size_t k = 0; k < n_columns; ++k)
+        for (std::size_t i = 0; i < 8; ++i)
+            out[k * stride + i] = static_cast<std::int8_t>((row[i][k] > 0xFF ? 0xFF : row[i][k]) - BYTE_BIAS);
+#endif
+}
+
 void gather_bytes(const std::uint16_t* q, std::size_t n_columns, const std::uint32_t* row, std::size_t n,
                   std::int8_t* out, std::size_t stride) {
-    for (std::size_t j = 0; j < n; ++j) {
-        const std::uint16_t* from = q + row[j] * n_columns;
-        for (std::size_t column = 0; column < n_columns; ++column) {
-            const std::uint16_t value = from[column] > 0xFF ? 0xFF : from[column];
-            out[column * stride + j] = static_cast<std::int8_t>(value - BYTE_BIAS);
+    for (std::size_t j = 0; j < n; j += 8) {
+        const std::uint16_t* from[8];
+        for (std::size_t i = 0; i < 8; ++i) from[i] = q + row[j + i < n ? j + i : n - 1] * n_columns;
+        for (std::size_t column = 0; column < n_columns; column += 8) {
+            transpose(from, n_columns - column < 8 ? n_columns - column : 8, out + column * stride + j, stride);
+            for (const std::uint16_t*& of_row : from) of_row += 8;
         }
     }
 }
@@ -326,10 +356,72 @@ void descend_alone(const std::uint32_t* short_nodes, const std::uint8_t* short_r
 #endif
 }
 
+#if defined(__AVX512BW__)
+// The values of a tree's leaves in registers, up to four of them, from which lanes take theirs by ids.
+struct Doubles {
+    using Vector = __m512d;
+    static constexpr std::size_t LANES = 8;
+    static Vector load(const double* from, std::uint64_t lanes) {
+        return _mm512_maskz_loadu_pd(static_cast<__mmask8>(lanes), from);
+    }
+    static void add(double* to, std::uint64_t lanes, Vector values) {
+        _mm512_mask_storeu_pd(to, static_cast<__mmask8>(lanes), _mm512_add_pd(load(to, lanes), values));
+    }
+    static Vector taken(const Vector* value, const std::uint8_t* id) {
+        const __m512i at = _mm512_cvtepu8_epi64(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(id)));
+        const __mmask8 is_high = _mm512_test_epi64_mask(at, _mm512_set1_epi64(2 * LANES));
+        return _mm512_mask_blend_pd(is_high, _mm512_permutex2var_pd(value[0], at, value[1]),
+                                    _mm512_permutex2var_pd(value[2], at, value[3]));
+    }
+};
+struct Floats {
+    using Vector = __m512;
+    static constexpr std::size_t LANES = 16;
+    static Vector load(const float* from, std::uint64_t lanes) {
+        return _mm512_maskz_loadu_ps(static_cast<__mmask16>(lanes), from);
+    }
+    static void add(float* to, std::uint64_t lanes, Vector values) {
+        _mm512_mask_storeu_ps(to, static_cast<__mmask16>(lanes), _mm512_add_ps(load(to, lanes), values));
+    }
+    static Vector taken(const Vector* value, const std::uint8_t* id) {
+        const __m512i at = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(id)));
+        const __mmask16 is_high = _mm512_test_epi32_mask(at, _mm512_set1_epi32(2 * LANES));
+        return _mm512_mask_blend_ps(is_high, _mm512_permutex2var_ps(value[0], at, value[1]),
+                                    _mm512_permutex2var_ps(value[2], at, value[3]));
+    }
+};
+
+Doubles lanes_of(double);
+Floats lanes_of(float);
+
+template <class Real>
+bool add_from_registers(const Real* value, std::size_t n_values, const std::uint8_t* id, std::size_t n, Real* sum) {
+    using Of = decltype(lanes_of(Real{}));
+    if (n_values > 4 * Of::LANES) return false;
+    const auto lanes = [](std::size_t left) {
+        return left >= Of::LANES ? ~std::uint64_t{0} : (std::uint64_t{1} << left) - 1;
+    };
+    typename Of::Vector values[4];
+    for (std::size_t i = 0; i < 4; ++i)
+        values[i] = Of::load(value + i * Of::LANES, lanes(n_values > i * Of::LANES ? n_values - i * Of::LANES : 0));
+    for (std::size_t j = 0; j < n; j += Of::LANES) Of::add(sum + j, lanes(n - j), Of::taken(values, id + j));
+    return true;
+}
+#endif
+
+template <class Real>
+void add(const Real* value, std::size_t n_values, const std::uint8_t* id, std::size_t n, Real* sum) {
+#if defined(__AVX512BW__)
+    if (add_from_registers(value, n_values, id, n, sum)) return;
+#endif
+    static_cast<void>(n_values);
+    for (std::size_t j = 0; j < n; ++j) sum[j] += value[id[j]];
+}
+
 }  // namespace
 
 extern const Primitives table;
-const Primitives table = {
-    RFSIZE_NAME(RFSIZE_LEVEL), read, rank, gather_bytes, gather_words, pass_bytes, pass_words, descend, descend_alone};
+const Primitives table = {RFSIZE_NAME(RFSIZE_LEVEL), read, rank, gather_bytes, gather_words, pass_bytes, pass_words,
+                          add<float>, add<double>, descend, descend_alone};
 
 }  // namespace rfsize::RFSIZE_LEVEL

@@ -24,6 +24,7 @@ inline constexpr int BYTE_BIAS = 0x80, WORD_BIAS = 0x8000;
 // The most rows that go down trees together, and of what the rows of a column are a multiple, so that loops of vectors
 // may end behind the last one.
 inline constexpr std::size_t TOGETHER = 2048, PADDED_TO = 128;
+inline constexpr std::size_t READ_BEYOND = 8;
 
 // See descend_alone.
 inline constexpr std::size_t OPEN_BEYOND = 16;
@@ -54,7 +55,8 @@ struct Primitives {
     // widest part holds, and CUTS_AT_ONCE.
     void (*rank)(const double* key, std::size_t n, const double* cuts, std::size_t n_cuts, const Parts& parts,
                  std::uint32_t* rank);
-    // Lay out by columns the rows of a matrix that are named; a column begins so many rows (stride) after another.
+    // Lay out by columns the rows of a matrix that are named; a column begins so many rows (stride) after another. Up to
+    // READ_BEYOND numbers behind the matrix are read as well.
     void (*gather_bytes)(const std::uint16_t* q, std::size_t n_columns, const std::uint32_t* row, std::size_t n,
                          std::int8_t* out, std::size_t stride);
     void (*gather_words)(const std::uint16_t* q, std::size_t n_columns, const std::uint32_t* row, std::size_t n,
@@ -64,6 +66,9 @@ struct Primitives {
                        std::size_t n, std::uint8_t* at);
     void (*pass_words)(const Split* splits, std::size_t n_splits, const std::int16_t* columns, std::size_t stride,
                        std::size_t n, std::uint16_t* at);
+    // Add to the sums of n rows the values of the leaves whose ids they hold; ids are padded as above.
+    void (*add_floats)(const float* value, std::size_t n_values, const std::uint8_t* id, std::size_t n, float* sum);
+    void (*add_doubles)(const double* value, std::size_t n_values, const std::uint8_t* id, std::size_t n, double* sum);
     // Take n walkers some steps down, and then those on that have not reached a leaf.
     void (*descend)(const NodesView& trees, const std::uint16_t* q, std::size_t n_columns, const std::uint32_t* row,
                     std::uint32_t* place, std::uint32_t* open, std::size_t n, std::size_t steps);

@@ -14,7 +14,7 @@ public:
     Rows(ForestPointer forest, std::size_t n_rows)
         : forest_(std::move(forest)),
           n_rows_(n_rows),
-          own_(std::make_unique_for_overwrite<std::uint16_t[]>(n_rows * forest_->n_columns())),
+          own_(std::make_unique_for_overwrite<std::uint16_t[]>(n_rows * forest_->n_columns() + READ_BEYOND)),
           q_(own_.get()) {}
     // Rows whose columns somebody else keeps.
     Rows(ForestPointer forest, std::size_t n_rows, std::uint16_t* q)

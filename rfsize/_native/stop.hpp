@@ -88,6 +88,14 @@ template <class Real, class Leaves>
 void add_values(const Forest& forest, std::size_t output, const Leaves& leaves, std::size_t n, ByColumns<Real>& sums) {
     const Real* value = forest.values<Real>(leaves);
     const std::size_t width = forest.nodes().width;
+    if constexpr (std::is_same_v<Leaves, LeafIds>)
+        if (width == 1) {
+            if constexpr (std::is_same_v<Real, float>)
+                primitives().add_floats(value, leaves.n, leaves.at, n, sums[output]);
+            else
+                primitives().add_doubles(value, leaves.n, leaves.at, n, sums[output]);
+            return;
+        }
     // Either several trees make up a member, or a leaf has several scores.
     for (std::size_t part = 0; part < width; ++part) {
         Real* sum = sums[output + part];

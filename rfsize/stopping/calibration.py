@@ -191,11 +191,12 @@ def _by_scores(trees: TreesOnRows, target: RiskTarget) -> tuple[IntervalRule, Ce
     factors = factors_for(width, schedule)
     bounds = (cut, cut) if forest.n_scores == 1 else (-np.inf, 0.0)
     family = RuleFamily(factors, *bounds, schedule, scale.share, scale.origin, len(forest.classes))
-    read = partial(_exits_of_sums, forest=forest, family=family, drift=scale.drift)
+    every = 1 if forest.is_forest else CHECK_EVERY
+    read = partial(_exits_of_sums, forest=forest, family=family, drift=scale.drift, every=every)
     counts = trees.added_up("values", read, partial(ExitCounts.nothing, family.n_classes, N_FACTORS))
     chosen = _tested(counts, trees, target, has_pool=not forest.is_forest)
-    margin, adds_up = np.append(np.inf, factors[chosen] * schedule), not forest.is_forest
-    rule = IntervalRule("soft", margin=margin, cut=cut if has_cut else None, adds_up=adds_up)
+    bounds_of_labels = {"margin": np.append(np.inf, factors[chosen] * schedule), "cut": cut if has_cut else None}
+    rule = IntervalRule("soft", **bounds_of_labels, adds_up=not forest.is_forest, every=every)
     return rule, counts.certificate(chosen, target)
 
 
@@ -230,20 +231,20 @@ def _partial_scores(values: NDArray[Any], forest: PackedForest, share: Floats) -
 
 
 def _exits_of_sums(
-    values: NDArray[Any], place: Int64s, *, forest: PackedForest, family: RuleFamily, drift: Floats
+    values: NDArray[Any], place: Int64s, *, forest: PackedForest, family: RuleFamily, drift: Floats, every: int
 ) -> ExitCounts:
     """What bounds on the sums of scores do, of boosted models on all rows but those that set the scale."""
     sums = running_sums(added_values(values if forest.is_forest else values[~_sets_scale(place)], forest), forest)
-    final = predicted_labels(forest, sums[:, -1].copy())
+    final, n_used = predicted_labels(forest, sums[:, -1].copy()), np.arange(1, sums.shape[1] + 1)
     if forest.n_scores == 1:
         number = sums[:, :, 0].astype(np.float64)
         label = number > family.origin + (family.high - family.origin) * family.share
-        return family.count(number, label != final[:, None], final)
-    n_trees = sums.shape[1]
-    left = 1.0 - np.arange(1, n_trees + 1) / n_trees
-    ahead = sums - left[:, None] * drift
-    largest = np.partition(ahead, -2, axis=2)
-    return family.count(largest[..., -1] - largest[..., -2], ahead.argmax(axis=2) != final[:, None], final)
+    else:
+        ahead = sums - (1.0 - n_used / len(n_used))[:, None] * drift
+        largest = np.partition(ahead, -2, axis=2)
+        number, label = largest[..., -1] - largest[..., -2], ahead.argmax(axis=2)
+    number[:, n_used % every > 0] = np.nan
+    return family.count(number, label != final[:, None], final)
 
 
 def packed(trees: TreesOnRows) -> PackedForest:

@@ -23,7 +23,7 @@ from rfsize.stopping.rules import MAX_TREES, IntervalRule, Rule, TallyRule, Weig
 from rfsize.stopping.spread import Remainder, SpreadRule
 from rfsize.stopping.vote_prior import is_solved_exactly
 
-FORMAT, VERSION = "rfsize.StopTable", 6
+FORMAT, VERSION = "rfsize.StopTable", 7
 
 KEYS = (
     *("n_trees", "n_classes", "kind", "alpha", "prior", "stops"),
@@ -159,12 +159,13 @@ def _rule(document: dict[str, Any], n_trees: int, n_classes: int) -> Rule:
 
 def _averages(stops: dict[str, Any], n_trees: int, n_classes: int, *, adds_up: bool = False) -> IntervalRule:
     has_cut = n_classes == 2 and "cut" in stops
-    _check_keys(stops, ("margin", "cut") if has_cut else ("margin",))
+    _check_keys(stops, ("margin", "every", "cut") if has_cut else ("margin", "every"))
     margin = _numbers(stops, "margin", float, n_trees)
     if margin[-1] != 0.0 or (np.diff(margin) > 0.0).any():
         refuse("margin must fall from tree to tree, or stay, and end with 0, so that the last tree settles every row")
     cut = _real(stops, "cut") if has_cut else None
-    return IntervalRule("soft", margin=np.append(np.inf, margin), cut=cut, adds_up=adds_up)
+    every = _whole(stops, "every", 1, MAX_TREES)
+    return IntervalRule("soft", margin=np.append(np.inf, margin), cut=cut, adds_up=adds_up, every=every)
 
 
 def _votes(stops: dict[str, Any], n_trees: int, n_classes: int) -> Rule:

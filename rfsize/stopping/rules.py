@@ -93,6 +93,10 @@ class IntervalRule(Rule):
         the first tree, 0 after the last, and never larger after one more tree. For votes: whole numbers, at least 1.
     cut : float or None
         With one score: the mean or partial score above which the label is class 1. The lead is the distance from it.
+    adds_up : bool
+        Whether the trees are boosted.
+    every : int
+        Of scores: number of trees between two looks at a row. There is always one after the last tree.
     """
 
     metric = "labels"
@@ -103,6 +107,7 @@ class IntervalRule(Rule):
     margin: NDArray[Any] | None = None
     cut: float | None = None
     adds_up: bool = False
+    every: int = 1
 
     @property
     def kind(self) -> str:
@@ -115,6 +120,8 @@ class IntervalRule(Rule):
         margin = np.zeros(0) if self.margin is None else self.margin  # votes for two classes have bounds of their own
 
         def by_score(t: int, sums: NDArray[Any]) -> Int64s:
+            if t % self.every and t < n_trees:
+                return np.full(len(sums), -1)
             score = sums if self.adds_up else sums / t
             if self.cut is not None:
                 return _outside(score[:, 0], self.cut - margin[t], self.cut + margin[t])
@@ -142,10 +149,10 @@ class IntervalRule(Rule):
         assert self.margin is not None
         scale = SumScale.of(forest, has_cut=self.cut is not None)
         share, origin = np.append(1.0, scale.share), scale.origin
-        may_stop = np.arange(len(share)) > 0
+        may_stop = np.arange(len(share)) >= self.every
         if self.cut is None or forest.n_scores > 1:
             needed = self.margin * share
-            return LabelsBySums.of(forest, may_stop, 1, needed, needed, needed, scale.drift)
+            return LabelsBySums.of(forest, may_stop, self.every, needed, needed, needed, scale.drift)
         cut = cut_of(forest)
         if abs(self.cut - cut) > _SAME_CUT * max(1.0, abs(cut)):
             raise ValueError(
@@ -154,12 +161,13 @@ class IntervalRule(Rule):
             )
         low = origin + (self.cut - self.margin - origin) * share
         high = origin + (self.cut + self.margin - origin) * share
-        return LabelsBySums.of(forest, may_stop, 1, low, high, self.margin, scale.drift)
+        return LabelsBySums.of(forest, may_stop, self.every, low, high, self.margin, scale.drift)
 
     def to_dict(self) -> dict[str, Any]:
         bounds = {"low": self.low, "high": self.high, "margin": self.margin}
         content: dict[str, Any] = {name: bound[1:].tolist() for name, bound in bounds.items() if bound is not None}
-        return content if self.cut is None else {**content, "cut": self.cut}
+        of_scores = {"every": self.every} if self.voting == "soft" else {}
+        return {**content, **of_scores, **({} if self.cut is None else {"cut": self.cut})}
 
 
 @dataclass(frozen=True, eq=False)

@@ -91,27 +91,28 @@ def weighted_stop(weights: list[float], row: list[int], n_classes: int) -> tuple
     raise AssertionError("the last member settles the outcome")
 
 
-def by_lead(score: np.ndarray, margin: np.ndarray, cut: float) -> tuple[np.ndarray, np.ndarray]:
-    """Labels and trees used where a lead in partial scores reaches the margin after so many trees.
+def by_lead(score: np.ndarray, margin: np.ndarray, cut: float, every: int = 8) -> tuple[np.ndarray, np.ndarray]:
+    """Labels and trees used where a lead in partial scores reaches the margin after every 8th tree, or the last.
 
     ``score`` has shape (n_rows, T, n_scores); of one score, the lead is the distance from ``cut``.
     """
     answers = []
     for row in score:
-        for asked, sums in enumerate(row, start=1):
-            is_last = asked == len(row)
+        for n_used, sums in enumerate(row, start=1):
+            is_last = n_used == len(row)
+            if n_used % every and not is_last:
+                continue
             if len(sums) == 1:
                 number = float(sums[0])
-                if number <= cut - margin[asked] or number >= cut + margin[asked] or is_last:
-                    answers.append((int(number > cut), asked))
-                    break
-                continue
-            first, second = np.sort(sums.astype(float))[::-1][:2]
-            if first - second >= margin[asked] or is_last:
-                answers.append((int(np.argmax(sums)), asked))
+                is_settled, label = number <= cut - margin[n_used] or number >= cut + margin[n_used], int(number > cut)
+            else:
+                first, second = np.sort(sums.astype(float))[::-1][:2]
+                is_settled, label = first - second >= margin[n_used], int(np.argmax(sums))
+            if is_settled or is_last:
+                answers.append((label, n_used))
                 break
-    label, asked = np.array(answers).T
-    return label, asked
+    label, n_used = np.array(answers).T
+    return label, n_used
 
 
 def lead_schedule(score: np.ndarray, cut: float) -> np.ndarray:
