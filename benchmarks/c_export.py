@@ -7,7 +7,7 @@ Trains one forest with each framework, with missing values and (except scikit-le
 one by one in one thread. The fastest of several passes counts. The stop table is certified for α = 0.99 on 10,000 other
 rows.
 
-"Differ" counts labels and numbers of trees asked that differ from the compiled forest, and gives the largest difference
+"Differ" counts labels and numbers of trees used that differ from the compiled forest, and gives the largest difference
 of probabilities. Flash is text and data of the object file, by ``size``. Needs rfsize[bench] and a C compiler.
 """
 
@@ -100,16 +100,16 @@ def measured(fast: rfsize.CompiledForest, X: np.ndarray, folder: Path) -> str:
     source = folder / f"rfsize{len(list(folder.iterdir()))}.c"
     fast.to_c(source)
     library, size = compiled(source)
-    label, asked = np.empty(len(X), dtype=np.intc), np.empty(len(X), dtype=np.intc)
+    label, n_used = np.empty(len(X), dtype=np.intc), np.empty(len(X), dtype=np.intc)
     probability, n_rows = np.empty((len(X), len(fast.classes))), ctypes.c_size_t(len(X))
 
-    labels = partial(library.forest_predict_label_many, pointer(X), n_rows, pointer(label), pointer(asked))
+    labels = partial(library.forest_predict_label_many, pointer(X), n_rows, pointer(label), pointer(n_used))
     probabilities = partial(library.forest_predict_proba_many, pointer(X), n_rows, pointer(probability))
     times = f"{fastest(labels, len(X)):7.2f} µs labels {fastest(probabilities, len(X)):7.2f} µs probabilities"
     expected, trees = fast.predict_labels(X, return_trees=True)
     largest = float(np.abs(probability - fast.predict_proba(X)).max())
-    differ = f"{np.sum(fast.classes[label] != expected)} labels, {np.sum(asked != trees)} trees, {largest:.0e}"
-    return f"{size / 1024:8.1f} KiB {times}; differ: {differ}; {asked.mean():.1f} trees asked"
+    differ = f"{np.sum(fast.classes[label] != expected)} labels, {np.sum(n_used != trees)} trees, {largest:.0e}"
+    return f"{size / 1024:8.1f} KiB {times}; differ: {differ}; {n_used.mean():.1f} trees used"
 
 
 def compare(framework: str, n_classes: int, trees: int, n_rows: int, folder: Path) -> None:

@@ -49,7 +49,7 @@ def stops(framework: str, X: Array, y: Array, seed: int, options: argparse.Names
     (X, y), _ = split(X, y, 0, 0.2)
     large = forest(framework, options.trees, seed).fit(X, y)
     outputs = rfsize.tree_outputs(large, X, oob=True)
-    found = []
+    sizes = []
     for voting in ("hard", "soft"):
         criterion: dict[str, Any] = {"alpha": options.alpha, "voting": voting}
         if framework == "LightGBM":
@@ -59,8 +59,8 @@ def stops(framework: str, X: Array, y: Array, seed: int, options: argparse.Names
         else:
             _, report = rfsize.grow(forest(framework, 100, seed), X, y, max_trees=options.trees, **criterion)
         of_large = rfsize.size(outputs, **criterion).n_trees
-        found.append((min(report.n_trees, options.trees), report.available, min(of_large, options.trees)))
-    return found
+        sizes.append((min(report.n_trees, options.trees), report.available, min(of_large, options.trees)))
+    return sizes
 
 
 def print_stops(options: argparse.Namespace) -> None:

@@ -83,7 +83,7 @@ def draw_readme() -> None:
     small = rfsize.truncate(model, n_trees=report)
     print(report)
     many = X[np.random.default_rng(0).integers(0, len(X), ROWS)]
-    size, time_ = [bytes_of(each) / 1e6 for each in (model, small)], [seconds(each, many) for each in (model, small)]
+    size, time_ = [bytes_of(m) / 1e6 for m in (model, small)], [seconds(m, many) for m in (model, small)]
     print(f"file {size[0]:.2f} and {size[1]:.2f} MB, {ROWS:,} rows in {time_[0]:.3f} and {time_[1]:.3f} s")
 
     figure = plt.figure(figsize=(8, 7), facecolor="white")

@@ -68,16 +68,16 @@ def run(year: str, options: argparse.Namespace) -> None:
 
 def write(folder: Path) -> None:
     """All pages, from the runs there are."""
-    found: dict[str, list[Finding]] = {}
+    findings_of: dict[str, list[Finding]] = {}
     for year, (_, page) in PAPERS.items():
         if records := Results(folder / f"{year}.jsonl").records:
-            found[year] = page.write(records, PAGES)
+            findings_of[year] = page.write(records, PAGES)
     lines = [
         [f"{year}: {finding.paper}", *(finding.ours.get(framework, "") for framework in FRAMEWORKS)]
-        for year, findings in found.items()
+        for year, findings in findings_of.items()
         for finding in findings
     ]
-    pages = "\n".join(PAPERS[year][1].NAME for year in found)
+    pages = "\n".join(PAPERS[year][1].NAME for year in findings_of)
     write_page(PAGES, "index", pages=pages, findings=table(["finding", *FRAMEWORKS], lines))
 
 

@@ -72,7 +72,7 @@ def signed(standard_errors: float | None) -> str:
 
 def share_near(differences: Iterable[float | None]) -> str:
     """How many differences are within two standard errors."""
-    known = np.array([each for each in differences if each is not None])
+    known = np.array([difference for difference in differences if difference is not None])
     return f"{np.sum(np.abs(known) <= FAR)} of {len(known)}"
 
 

@@ -33,7 +33,7 @@ def grown(framework: str, ensemble: str, training: Rows, test: Rows, n_trees: in
     """The votes of ``n_trees`` trees, from forests of a thousand trees with different seeds."""
     seeds = [1000 * seed + block for block in range(math.ceil(n_trees / TREES_PER_FOREST))]
     size = min(n_trees, TREES_PER_FOREST)
-    blocks = [votes(forest(framework, ensemble, training, size, each), training, test) for each in seeds]
+    blocks = [votes(forest(framework, ensemble, training, size, seed), training, test) for seed in seeds]
     return Trees(*(np.concatenate(parts, axis=1)[:, :n_trees] for parts in zip(*blocks, strict=True)))
 
 
@@ -44,8 +44,8 @@ def votes(model: Any, training: Rows, test: Rows) -> Trees:
         # The papers' experiments contain equal rows, and votes of trees on rows that they saw.
         warnings.simplefilter("ignore", rfsize.exceptions.RfsizeWarning)
         inbag = rfsize.inbag(model, X, y).T
-        said = [rfsize.tree_outputs(model, each).by_tree().astype(np.int8) for each in (test[0], X)]
-    return Trees(said[0], said[1], inbag)
+        votes_of_trees = [rfsize.tree_outputs(model, rows).by_tree().astype(np.int8) for rows in (test[0], X)]
+    return Trees(votes_of_trees[0], votes_of_trees[1], inbag)
 
 
 def forest(framework: str, ensemble: str, training: Rows, n_trees: int, seed: int) -> Any:
@@ -118,7 +118,7 @@ def bagged(
     X, y = (np.asarray(training[0], dtype=np.float32), training[1])
     X_test = np.asarray(X_test, dtype=np.float32)
     generator = np.random.default_rng(seed)
-    said, of_training = np.empty((len(X_test), n_trees), np.int8), np.empty((len(X), n_trees), np.int8)
+    votes_of_trees, of_training = np.empty((len(X_test), n_trees), np.int8), np.empty((len(X), n_trees), np.int8)
     inbag = np.zeros((len(X), n_trees), dtype=bool)
     for k in range(n_trees):
         bag = generator.choice(len(X), rows, replace=replace)
@@ -126,8 +126,8 @@ def bagged(
         kept = slice(None) if features is None else generator.choice(X.shape[1], features, replace=False)
         tree = DecisionTreeClassifier(max_features=by_split, random_state=int(generator.integers(2**31)))
         tree.fit(X[bag][:, kept], y[bag])
-        said[:, k], of_training[:, k] = tree.predict(X_test[:, kept]), tree.predict(X[:, kept])
-    return Trees(said, of_training, inbag)
+        votes_of_trees[:, k], of_training[:, k] = tree.predict(X_test[:, kept]), tree.predict(X[:, kept])
+    return Trees(votes_of_trees, of_training, inbag)
 
 
 def majority(tree_votes: np.ndarray, n_classes: int) -> np.ndarray:

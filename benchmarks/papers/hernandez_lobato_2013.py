@@ -90,8 +90,8 @@ class Judged:
 
 def out_of_bag(votes: np.ndarray, unseen: np.ndarray) -> np.ndarray:
     """Out-of-bag vote fractions for class 1; rows without votes are left out."""
-    asked = unseen.sum(axis=1)
-    return (votes * unseen).sum(axis=1, dtype=np.int64)[asked > 0] / asked[asked > 0]
+    n_votes = unseen.sum(axis=1)
+    return (votes * unseen).sum(axis=1, dtype=np.int64)[n_votes > 0] / n_votes[n_votes > 0]
 
 
 def size_of(alpha: float, fractions: np.ndarray) -> int:
@@ -109,7 +109,7 @@ def grown_size(fractions: Callable[[int], np.ndarray]) -> int:
 
 def banfield(trees: Trees, y: np.ndarray) -> int:
     """The size of the smoothed out-of-bag accuracy."""
-    found = rfsize.baselines.banfield_size(
+    banfield = rfsize.baselines.banfield_size(
         trees.train[:, :OF_BANFIELD], y, inbag=trees.inbag[:, :OF_BANFIELD].T, classes=np.unique(y)
     )
-    return found.n_trees
+    return banfield.n_trees

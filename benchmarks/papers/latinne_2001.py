@@ -98,12 +98,12 @@ def tree_votes(
     return rfsize.tree_outputs(model, X).by_tree()
 
 
-def share_beaten(found: McNemarSize) -> list[float]:
+def share_beaten(test: McNemarSize) -> list[float]:
     """For each of the sizes 10, 20, …: the share of the larger sizes that beat it."""
-    return [float(found.beaten[size - 1, size:].mean()) if size < TREES else 0.0 for size in GRID]
+    return [float(test.beaten[size - 1, size:].mean()) if size < TREES else 0.0 for size in GRID]
 
 
-def fewer_beat_more(found: McNemarSize) -> int:
+def fewer_beat_more(test: McNemarSize) -> int:
     """Number of pairs of sizes in which the smaller size is significantly better."""
-    worse = (found.p_values < found.level) & (found.accuracy[:, None] > found.accuracy[None, :])
+    worse = (test.p_values < test.level) & (test.accuracy[:, None] > test.accuracy[None, :])
     return int(np.triu(worse, 1).sum())

@@ -88,5 +88,5 @@ def out_of_bag_error(trees: Trees, y: np.ndarray, n_classes: int) -> float:
     """Error of the votes of the trees that did not see a row, over the rows that have such votes."""
     unseen = ~trees.inbag
     counts = np.stack([((trees.train == k) & unseen).sum(axis=1) for k in range(n_classes)], axis=1)
-    asked = unseen.any(axis=1)
-    return float(np.mean(counts.argmax(axis=1)[asked] != y[asked]))
+    has_votes = unseen.any(axis=1)
+    return float(np.mean(counts.argmax(axis=1)[has_votes] != y[has_votes]))

@@ -83,8 +83,8 @@ def table_4(records: Records) -> Table:
                 (share, selected, "selected_ratio"),
             )
         ]
-        text.append([f"{problem}, {sampling}", *(cell for each in compared for cell in each.cells(1))])
-        differences += [each.standard_errors for each in compared]
+        text.append([f"{problem}, {sampling}", *(cell for figure in compared for cell in figure.cells(1))])
+        differences += [figure.standard_errors for figure in compared]
     headings = (name for what in ("standard", "chosen", "ratio") for name in (what, "paper", "differ"))
     return table(["problem", *headings], text), differences
 
@@ -153,7 +153,7 @@ def told(runs: Records) -> list[str]:
     smaller = sum(curve(group, "test")[1] < curve(group, "test")[GRID.index(STANDARD)] for group in groups)
     return [
         f"{abs(gain):.2f} points {'lower' if gain > 0.0 else 'higher'} on average; no higher in "
-        f"{sum(each >= 0.0 for each in gains)} of {len(gains)}",
+        f"{sum(gain >= 0.0 for gain in gains)} of {len(gains)}",
         f"fractions from {min(ratios):.2f} to {max(ratios):.2f}",
         f"a sixth of the rows better than half in {smaller} of {len(groups)}",
     ]

@@ -58,26 +58,26 @@ def lines(records: Records, names: Sequence[str], cells: Callable[[Records], Ite
 def groups_of(records: Records, *names: str) -> list[Records]:
     """The records with each combination of values of these fields that there is, in the order of the records."""
     groups: dict[tuple[Any, ...], Records] = {}
-    for each in records:
-        groups.setdefault(tuple(each[name] for name in names), []).append(each)
+    for record in records:
+        groups.setdefault(tuple(record[name] for name in names), []).append(record)
     return list(groups.values())
 
 
 def chosen(records: Records, **key: Any) -> Records:
     """The records with these values."""
-    return [each for each in records if all(each[name] == value for name, value in key.items())]
+    return [record for record in records if all(record[name] == value for name, value in key.items())]
 
 
 def known(records: Records, name: str) -> list[Any]:
     """The values of a field, each once, in the order of the records."""
-    return list(dict.fromkeys(each[name] for each in records))
+    return list(dict.fromkeys(record[name] for record in records))
 
 
 def repetitions(records: Records) -> str:
     """The number of runs behind each row of the tables, in words."""
     of_problem: dict[str, set[int]] = {}
-    for each in records:
-        of_problem.setdefault(each["problem"], set()).add(each["repetition"])
+    for record in records:
+        of_problem.setdefault(record["problem"], set()).add(record["repetition"])
     counts = sorted({len(runs) for runs in of_problem.values()})
     return str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
 

@@ -94,25 +94,25 @@ def rows_of(name: str, folder: Path | None, openml: bool) -> Rows:
 
 @cache
 def _rows(name: str, folder: Path | None, openml: bool) -> Rows:
-    found = TABLES.get(name)
-    if found is None:
+    source = TABLES.get(name)
+    if source is None:
         raise NoDataError(f"{name}: no source is known")
-    if found.load is not None:
-        return found.load(return_X_y=True)  # type: ignore[no-any-return]
-    if folder is not None and found.file is not None and (path := folder / f"{found.file}.csv.gz").exists():
+    if source.load is not None:
+        return source.load(return_X_y=True)  # type: ignore[no-any-return]
+    if folder is not None and source.file is not None and (path := folder / f"{source.file}.csv.gz").exists():
         frame = pd.read_csv(path)
         rows = coded(frame.drop(columns="target"), frame["target"])
-    elif openml and found.openml is not None:
-        fetched = fetch_openml(data_id=found.openml, as_frame=True, parser="auto")
-        frame = fetched.frame if found.label is not None else fetched.data
-        target = fetched.target if found.label is None else found.label(frame)
+    elif openml and source.openml is not None:
+        fetched = fetch_openml(data_id=source.openml, as_frame=True, parser="auto")
+        frame = fetched.frame if source.label is not None else fetched.data
+        target = fetched.target if source.label is None else source.label(frame)
         rows = coded(frame, target)
     else:
         raise NoDataError(
-            f"{name}: give --data with {found.file}.csv.gz, or --openml" if found.file else f"{name}: give --openml"
+            f"{name}: give --data with {source.file}.csv.gz, or --openml" if source.file else f"{name}: give --openml"
         )
-    if len(rows[0]) != found.rows:
-        raise ValueError(f"{name} has {len(rows[0])} rows, and {found.rows} in the papers: this is another data set")
+    if len(rows[0]) != source.rows:
+        raise ValueError(f"{name} has {len(rows[0])} rows, and {source.rows} in the papers: this is another data set")
     return rows
 
 

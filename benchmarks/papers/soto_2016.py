@@ -44,7 +44,7 @@ def cases(frameworks: tuple[str, ...]) -> list[dict[str, Any]]:
 
 
 def run(case: dict[str, Any], repetition: int, table: Callable[[str], Rows]) -> dict[str, Any]:
-    """Trees asked, disagreement and test error by rule, and the disagreement by α."""
+    """Trees used, disagreement and test error by rule, and the disagreement by α."""
     problem = case["problem"]
     if problem in DRAWN:
         training, test, to_certify = drawn(DRAWN[problem], repetition, (300, 5000, TO_CERTIFY))
@@ -66,8 +66,8 @@ def run(case: dict[str, Any], repetition: int, table: Callable[[str], Rows]) -> 
         tables["certified"] = StopTable.calibrate(model, to_certify[0], alpha=ALPHA, voting="hard")
 
     def judged(stops: StopTable) -> list[float]:
-        labels, asked = stops.apply(trees.test)
-        return [float(asked.mean()), float(np.mean(labels != all_labels)), float(np.mean(labels != test[1]))]
+        labels, n_used = stops.apply(trees.test)
+        return [float(n_used.mean()), float(np.mean(labels != all_labels)), float(np.mean(labels != test[1]))]
 
     return {
         "rules": {rule: judged(stops) for rule, stops in tables.items()},
@@ -97,13 +97,13 @@ def smoothed_by_the_authors(votes: rfsize.Votes) -> np.ndarray:
 
 
 def by_alpha(alpha: float, prior: rfsize.Votes, trees: Trees, all_labels: np.ndarray, n_classes: int) -> list[float]:
-    """Disagreement of HYPER, of SIBA, and of a fixed number of trees, the mean that HYPER asks."""
+    """Disagreement of HYPER, of SIBA, and of a fixed number of trees, the mean that HYPER uses."""
     differ = []
     for stops in (
         StopTable.build(TREES, alpha=alpha, prior=prior),
         StopTable.build(TREES, alpha=alpha, n_classes=n_classes),
     ):
-        labels, asked = stops.apply(trees.test)
-        differ.append((float(np.mean(labels != all_labels)), float(asked.mean())))
+        labels, n_used = stops.apply(trees.test)
+        differ.append((float(np.mean(labels != all_labels)), float(n_used.mean())))
     fixed = majority(trees.test[:, : max(1, round(differ[0][1]))], n_classes)
     return [differ[0][0], differ[1][0], float(np.mean(fixed != all_labels))]

@@ -26,10 +26,10 @@ from benchmarks.papers.soto_2016 import ALPHAS, TREES
 
 NAME = "soto_2016"
 RULES = ("SIBA", "HYPER", "authors' ends", "certified")
-ASKED, DISAGREEMENT, ERROR = range(3)  # of a rule's record
+USED, DISAGREEMENT, ERROR = range(3)  # of a rule's record
 FINDINGS = (
     "HYPER disagrees with all trees on about 1 % (α = 0.99)",
-    "HYPER asks fewer trees than SIBA in most problems",
+    "HYPER uses fewer trees than SIBA in most problems",
     "SIBA disagrees less than it is allowed to",
     "the same number of trees for every row (FIXED) disagrees more than HYPER",
 )
@@ -73,7 +73,7 @@ def table_1(records: Records) -> Table:
 
 
 def table_2(records: Records) -> Table:
-    """Trees asked by rule, with the paper's Monte Carlo estimate and HYPER's exact expectation."""
+    """Trees used by rule, with the paper's Monte Carlo estimate and HYPER's exact expectation."""
     rows = printed("soto_2016_table2")
     figures = {(row["dataset"].lower(), row["method"]): Printed.of(row, "trees_queried") for row in rows}
     differences: list[float | None] = []
@@ -83,7 +83,7 @@ def table_2(records: Records) -> Table:
             if rule == "expected" and runs[0]["expected"] is None:
                 yield from ("–", "–", "–")
                 continue
-            ours = np.array([run["expected"] for run in runs]) if rule == "expected" else of_rule(runs, rule, ASKED)
+            ours = np.array([run["expected"] for run in runs]) if rule == "expected" else of_rule(runs, rule, USED)
             compared = Compared(ours, figures[runs[0]["problem"], name])
             differences.append(compared.standard_errors)
             yield from compared.cells(1)
@@ -94,26 +94,26 @@ def table_2(records: Records) -> Table:
 
 
 def by_smoothing(records: Records) -> str:
-    """Trees asked and disagreement of HYPER with both smoothings of its prior, on problems of two classes."""
+    """Trees used and disagreement of HYPER with both smoothings of its prior, on problems of two classes."""
     two_classes = [run for run in records if "authors' ends" in run["rules"]]
     return rules_by_problem(two_classes, ("HYPER", "authors' ends"))
 
 
 def beyond_the_paper(records: Records) -> str:
-    """Trees asked and disagreement of the rules where a table was certified."""
+    """Trees used and disagreement of the rules where a table was certified."""
     return rules_by_problem([run for run in records if "certified" in run["rules"]], ("SIBA", "HYPER", "certified"))
 
 
 def rules_by_problem(records: Records, rules: tuple[str, ...]) -> str:
-    """Trees asked and disagreement, a line for each problem."""
+    """Trees used and disagreement, a line for each problem."""
     text = [[runs[0]["problem"], *cells_of_rules(runs, rules)] for runs in nested(records, "problem")]
-    headings = ["problem", *(name for rule in rules for name in (f"{rule}: asked", "differ"))]
+    headings = ["problem", *(name for rule in rules for name in (f"{rule}: trees", "differ"))]
     return table(headings, text)
 
 
 def cells_of_rules(runs: Records, rules: tuple[str, ...] = RULES) -> list[str]:
-    """Trees asked and disagreement, by rule."""
-    told = {rule: [of_rule(runs, rule, what) for what in (ASKED, DISAGREEMENT)] for rule in runs[0]["rules"]}
+    """Trees used and disagreement, by rule."""
+    told = {rule: [of_rule(runs, rule, what) for what in (USED, DISAGREEMENT)] for rule in runs[0]["rules"]}
     pairs = [[f"{told[rule][0].mean():.1f}", percent(told[rule][1])] if rule in told else ["–", "–"] for rule in rules]
     return [cell for pair in pairs for cell in pair]
 
@@ -139,10 +139,10 @@ def figure_1(records: Records) -> Figure:
         votes = np.sum([run["histogram"] for run in runs], axis=0)
         left.bar((np.arange(len(votes)) + 0.5) / len(votes), votes / votes.sum(), width=1.0 / len(votes))
         left.set(title=problem, xlabel=f"share of the {TREES} votes for class 1", ylabel="share of rows")
-        asked = 1.0 - np.array(ALPHAS)
-        right.plot(asked, asked, "k--", linewidth=0.8)
+        allowed = 1.0 - np.array(ALPHAS)
+        right.plot(allowed, allowed, "k--", linewidth=0.8)
         curves = np.mean([run["alphas"] for run in runs], axis=0)
-        right.plot(asked, curves, "o-", label=("HYPER", "SIBA", "FIXED"), markersize=3)
+        right.plot(allowed, curves, "o-", label=("HYPER", "SIBA", "FIXED"), markersize=3)
         right.set(title=problem, xlabel="1 − α", ylabel="disagreement")
         right.legend(fontsize=8)
     return figure
@@ -154,12 +154,12 @@ def _at_the_ends(runs: Records) -> float:
 
 
 def by_framework(records: Records) -> str:
-    """Trees asked and disagreement by rule and framework."""
+    """Trees used and disagreement by rule and framework."""
 
     def cells(runs: Records) -> list[str]:
         return [percent([run["error"] for run in runs]), *cells_of_rules(runs)]
 
-    of_rules = (name for rule in RULES for name in (f"{rule}: asked", "differ"))
+    of_rules = (name for rule in RULES for name in (f"{rule}: trees", "differ"))
     headings = ["problem, framework", "runs", "error, %", *of_rules]
     return table(headings, lines(records, ("problem", "framework"), cells))
 
@@ -179,5 +179,5 @@ def told(runs: Records) -> list[str]:
 
 
 def _fewer(groups: list[Records], rule: str, other: str) -> str:
-    less = sum(of_rule(group, rule, ASKED).mean() < of_rule(group, other, ASKED).mean() for group in groups)
+    less = sum(of_rule(group, rule, USED).mean() < of_rule(group, other, USED).mean() for group in groups)
     return f"in {less} of {len(groups)}"

@@ -23,7 +23,7 @@ class Results:
 
     def of(self, **key: Any) -> list[Record]:
         """The records with these values."""
-        return [each for each in self.records if all(each.get(name) == value for name, value in key.items())]
+        return [record for record in self.records if all(record.get(name) == value for name, value in key.items())]
 
     def add(self, record: Record) -> None:
         """Append a record, to the file at once."""
