@@ -125,7 +125,7 @@ def _leave_out_fields(app, what, name, obj, options, signature, return_annotatio
 def _open_gallery(app, docname, source):
     """Examples are scripts and notebooks where nothing is built, and pages here."""
     source[0] = re.sub(r"\]\((?:\.\./)+examples/(notebooks/\w+\.ipynb)\)", r"](/\1)", source[0])
-    source[0] = re.sub(r"\]\((?:\.\./)+examples/([\w/]+)\.py\)", r"](/auto_examples/\1.rst)", source[0])
+    source[0] = re.sub(r"\]\((?:\.\./)+examples/(?!recipes/)([\w/]+)\.py\)", r"](/auto_examples/\1.rst)", source[0])
 
 
 def setup(app):
