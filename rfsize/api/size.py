@@ -69,8 +69,7 @@ def size(
     ----------
     model
         A forest, as in `tree_outputs`; boosted trees of LightGBM, XGBoost or scikit-learn; or, without ``X``, the
-        result of `tree_outputs`, or counted `Votes`. Weights, seeds, a threshold and a memory limit are arguments of
-        `tree_outputs`.
+        result of `tree_outputs`, or counted `Votes`. Weights, seeds and a threshold are arguments of `tree_outputs`.
     X : array_like, DataFrame, SciPy sparse matrix, Arrow table or Dask collection, shape (n_rows, n_features)
         Rows that the forest was not trained on; or, with ``oob``, all training rows in the order of training.
     y : array_like, shape (n_rows,), optional
