@@ -192,7 +192,7 @@ def _drawn(scores: Scores, draws: int) -> Floats:
     step = max(1, CELLS_PER_BLOCK // n_scores**2)
     for start in range(0, n_rows, step):
         rows = np.arange(start, min(start + step, n_rows))
-        drawn[rows] @= _root_of_covariance(scores.take(rows)).transpose(0, 2, 1)
+        drawn[rows] = drawn[rows] @ _root_of_covariance(scores.take(rows)).transpose(0, 2, 1)
     return drawn
 
 
