@@ -20,7 +20,7 @@ MAY_BE_SKIPPED = {
     r"has __version__": "what this version of a framework cannot do, or no longer",
     r"on this system|Windows|a shell's pipes|on Linux alone": "other systems",
 }
-# Folders of tests whose packages are in no extra of the others, and the stage that runs them.
+# Folders of tests whose packages are in no extra of the others, and the stage that runs them, here or in another job.
 ELSEWHERE = {"tests/spark/": "spark"}
 
 _SKIPPED = re.compile(r"^SKIPPED \[(\d+)\] ([^:]+)(?::\d+)?: (.*)$")
@@ -31,16 +31,16 @@ def skipped(logs: dict[str, str]) -> Iterator[tuple[str, str, int]]:
     """The place, the reason and the number of tests of each skip."""
     for stage, text in logs.items():
         for line in text.splitlines():
-            if found := _NOT_RUN.match(line):
-                yield stage, found[1], 1
-            elif found := _SKIPPED.match(line):
-                yield f"{stage}: {found[2]}", found[3], int(found[1])
+            if match := _NOT_RUN.match(line):
+                yield stage, match[1], 1
+            elif match := _SKIPPED.match(line):
+                yield f"{stage}: {match[2]}", match[3], int(match[1])
 
 
-def excuse(place: str, reason: str, ran: set[str]) -> str | None:
+def excuse(place: str, reason: str, failed: set[str]) -> str | None:
     """Why a skip may stand, or None."""
     for folder, stage in ELSEWHERE.items():
-        if folder in place and stage in ran:
+        if folder in place and stage not in failed:
             return f"run in the stage {stage}"
     return next((why for known, why in MAY_BE_SKIPPED.items() if re.search(known, reason)), None)
 
@@ -48,12 +48,12 @@ def excuse(place: str, reason: str, ran: set[str]) -> str | None:
 def main(paths: list[Path]) -> int:
     """Print the list; zero where each skip may stand."""
     logs = {path.stem: path.read_text(encoding="utf-8", errors="replace") for path in paths}
-    ran = {stage for stage, text in logs.items() if re.search(r"\b\d+ passed", text)}
+    failed = {stage for stage, text in logs.items() if not re.search(r"\b\d+ passed", text)}
     tests: Counter[tuple[str | None, str, str]] = Counter()
     for place, reason, count in skipped(logs):
-        tests[excuse(place, reason, ran), place, reason] += count
+        tests[excuse(place, reason, failed), place, reason] += count
     unexcused = 0
-    for (why, place, reason), count in sorted(tests.items(), key=lambda each: (each[0][0] or "", *each[0][1:])):
+    for (why, place, reason), count in sorted(tests.items(), key=lambda item: (item[0][0] or "", *item[0][1:])):
         unexcused += why is None
         print(f"  {count:>3} × {place}: {reason} [{why or 'MUST RUN'}]")
     print(f"{sum(tests.values())} skipped, {unexcused} for a reason that must not be")
