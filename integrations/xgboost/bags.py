@@ -84,8 +84,9 @@ def read_bag_seeds(booster: xgb.Booster, n_trees: int) -> DrawnBags | None:
             return None
         stored = json.loads(text)
         subsample, seeds = share("subsample", stored["subsample"]), np.asarray(stored["seeds"], dtype=np.uint64)
-        if seeds.shape != (n_trees,):
-            raise ValueError(f"there is not one seed for each of {n_trees} trees")
+        # NumPy 1 turns a negative number into a large one.
+        if seeds.shape != (n_trees,) or min(stored["seeds"], default=0) < 0:
+            raise ValueError(f"there is not one seed of 0 or more for each of {n_trees} trees")
     # New versions of XGBoost assert that an attribute is not empty.
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError, AssertionError) as error:
         raise InbagError(

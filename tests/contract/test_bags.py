@@ -14,6 +14,7 @@ import xgboost as xgb
 from sklearn import config_context
 from sklearn.ensemble import BaggingClassifier
 from sklearn.naive_bayes import GaussianNB
+from sklearn.utils.fixes import parse_version
 
 import reference.bagging
 import rfsize
@@ -106,6 +107,8 @@ def test_xgboost_limited_leaves(policy: str, max_leaves: int) -> None:
     ],
 )
 def test_xgboost_objectives(objective: str, y: np.ndarray, weighted: bool) -> None:
+    if objective != "reg:logistic" and parse_version(xgb.__version__) < parse_version("3.0"):
+        pytest.skip("XGBoost trains no forests of medians before 3.0")
     params = XGBOOST | {"objective": objective, "num_parallel_tree": 9}
     params |= {"quantile_alpha": 0.3} if "quantile" in objective else {}
     of_rows = {"weight": WEIGHT} if weighted else {}

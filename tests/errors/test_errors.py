@@ -179,7 +179,8 @@ def with_object(value: Any) -> np.ndarray:
 
 
 def with_column(column: Any) -> pd.DataFrame:
-    return pd.DataFrame(np.zeros((3, 6)), columns=list("abcdef")).assign(c=column)
+    frame = pd.DataFrame(np.zeros((3, 6)), columns=list("abcdef"))
+    return frame.assign(c=pd.Series(column, dtype=object) if isinstance(column, list) else column)
 
 
 class Constant(ClassifierMixin, BaseEstimator):

@@ -47,7 +47,7 @@ WEIGHT = _rng.uniform(0.5, 2.0, size=N_ROWS)
 
 def frame(rows: np.ndarray) -> pd.DataFrame:
     """The same columns with names, two of them as categories, of words and of numbers, and some values missing."""
-    table = pd.DataFrame(rows, columns=list("abcdef"))
+    table = pd.DataFrame(rows, columns=list("abcdef"), copy=True)  # before pandas 3, the next line would change `rows`
     table.loc[rows[:, 3] > 1.0, "a"] = np.nan
     words = np.where(rows[:, 4] > 1.2, None, np.array(["p", "q", "r", "s"])[np.digitize(rows[:, 1], [-1.0, 0.0, 1.0])])
     return table.assign(b=pd.Categorical(words, list("pqrs")), c=pd.Categorical((rows[:, 2] > 0) + 1, [1, 2]))
