@@ -17,9 +17,11 @@ from scipy.stats import t as student
 from rfsize._util import Caution, Floats, Int64s, did_you_mean, give, how_many, share, whole
 from rfsize.api.oob_score import known_out_of_bag
 from rfsize.api.report import Report, finished, report_on, with_warnings
+from rfsize.counting.coverage import FEWEST_VOTES
 from rfsize.counting.groups import warning_of_copies
-from rfsize.counting.outputs import coverage_of_means, task_of
+from rfsize.counting.outputs import TreeOutputs, coverage_of_means, task_of
 from rfsize.counting.task import Task
+from rfsize.exceptions import ForestWarning
 from rfsize.models.columns import places_of
 from rfsize.models.model import dependence_of, learning_rate_of
 from rfsize.models.rows import Rows
@@ -29,14 +31,17 @@ from rfsize.showing.plots import plot_importances
 from rfsize.showing.text import importances_text
 from rfsize.statistics.criterion import Criterion
 from rfsize.statistics.curve import TAIL, Estimate
-from rfsize.statistics.metrics import MetricLike, check_direction, metric_of
+from rfsize.statistics.metric_estimate import few_rows
+from rfsize.statistics.metrics import Metric, MetricLike, check_direction, metric_of
 from rfsize.statistics.permutation import (
     PermutationLosses,
+    centred_ranks,
     instability,
     permutation_losses,
-    rank_correlation,
-    share_in_common,
+    top_columns,
 )
+
+_FEWEST_ROWS = 15  # outside the largest class, from which on intervals hold
 
 # The user lists some of the columns, or names sets of columns.
 ColumnsLike = Iterable[str | int] | Mapping[str, str | int | Iterable[str | int]]
@@ -189,9 +194,12 @@ class Importances(Result):
         give(self.warnings)
         criterion = Criterion("importance", alpha=share("alpha", alpha), top=top)
         # How much the importances of two forests with different seeds differ, over their size.
-        similarity = rank_correlation if top is None else share_in_common(top)
-        curve = instability(self.block_losses, self.available / len(self.block_losses), similarity)
+        similarity = centred_ranks if top is None else top_columns(top)
+        fewest = math.ceil(FEWEST_VOTES * self.available / self.votes_per_row)
+        curve = instability(self.block_losses, self.available / len(self.block_losses), similarity, fewest)
         n_trees, notes = curve.size(criterion.level), []
+        if n_trees == fewest:
+            notes.append("fewer trees predict a row too rarely out of bag to measure importances")
         n_columns, matter = len(self.columns), sum(not column.is_noise for column in self.columns)
         if top is None and 0 < matter < n_columns:
             notes.append(
@@ -326,8 +334,20 @@ def oob_importance(
         groups=outputs.groups.by,
         copied=outputs.groups.copied,
         block_losses=losses.block_losses,
-        warnings=(*dependence_of(task.forest), *warning_of_copies(outputs.groups)),
+        warnings=(*dependence_of(task.forest), *warning_of_copies(outputs.groups), *_warning_of_few(resolved, outputs)),
     )
+
+
+def _warning_of_few(metric: Metric, outputs: TreeOutputs) -> tuple[Caution, ...]:
+    """A warning if so few rows are outside the largest class that they do not show how much importances vary."""
+    n_few = few_rows(metric, outputs)
+    if n_few is None or n_few >= _FEWEST_ROWS:
+        return ()
+    text = (
+        f"only {how_many(n_few, 'row')} outside the largest class: the intervals of importances are too narrow, and "
+        f"hold from {_FEWEST_ROWS} such rows on. Give more rows of the smaller classes"
+    )
+    return (Caution(ForestWarning, text),)
 
 
 def _feature_names(task: Task) -> list[str]:

@@ -127,7 +127,7 @@ def estimate_metric(outputs: TreeOutputs, criterion: Criterion, *, interval: boo
 
 def problem_of(loss: MetricLoss, metric: Metric, outputs: TreeOutputs) -> str | None:
     """Why the trees at hand do not tell how many are enough, and what to do; None if they do."""
-    n_few = _few_rows(metric, outputs)
+    n_few = few_rows(metric, outputs)
     if metric.is_ranking and outputs.source == "oob" and n_few is not None and n_few < _FEWEST_RANKED:
         return (
             f"{how_many(n_few, 'row')} outside the largest class are too few to size the {metric.label} out of bag, "
@@ -149,7 +149,7 @@ def problem_of(loss: MetricLoss, metric: Metric, outputs: TreeOutputs) -> str | 
 
 
 def _notes(loss: MetricLoss, metric: Metric, outputs: TreeOutputs) -> tuple[str, ...]:
-    notes, n_few = [], _few_rows(metric, outputs)
+    notes, n_few = [], few_rows(metric, outputs)
     if not loss.is_significant:
         notes.append(
             f"half of the trees lose too little {metric.label} to measure, so this size is an upper bound (95 %); more "
@@ -164,7 +164,7 @@ def _notes(loss: MetricLoss, metric: Metric, outputs: TreeOutputs) -> tuple[str,
     return tuple(notes)
 
 
-def _few_rows(metric: Metric, outputs: TreeOutputs) -> int | None:
+def few_rows(metric: Metric, outputs: TreeOutputs) -> int | None:
     """The number of rows (or groups) outside the largest class, if it is small; otherwise None."""
     if not len(outputs.classes):
         return None

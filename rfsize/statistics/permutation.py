@@ -6,7 +6,7 @@ mean score is measured as that of the unchanged row is.
 How alike the importances of two forests with different seeds are is predicted from the trees of one forest. Importances
 are means over blocks of trees, and the blocks are independent draws. Let v_b be the losses of block b for each column,
 and let μ and Σ be the mean and covariance of v_b over blocks of t trees. The importances of a forest of T trees are
-then about normal with mean μ and covariance Σ·t/T. Drawing two such forests shows how alike they are.
+then about normal with mean μ and covariance Σ·t/T. Drawing such forests shows how alike they are.
 
 μ is not known. The importances of the forest at hand hold noise, which makes columns look more different than they
 are. So rfsize draws μ from its posterior distribution. The prior is a mixture of normal distributions around 0, in
@@ -31,7 +31,7 @@ from rfsize.counting.outputs import TreeOutputs, means_of, task_of
 from rfsize.counting.task import seen_mask
 from rfsize.exceptions import FewVotesError, NotAForestError
 from rfsize.models.rows import Rows
-from rfsize.statistics.curve import REPLICATES, SEED, TAIL, LossCurve, jackknife_error
+from rfsize.statistics.curve import SEED, TAIL, LossCurve
 from rfsize.statistics.metrics import Metric, influence_of, predictions_for, value_of, values_of
 from rfsize.statistics.row_errors import without_groups
 from rfsize.walking.leaves import checked_walk, quantised
@@ -286,17 +286,16 @@ def _dyadic_variance(lost: Floats, clusters: Int64s, donors: Int64s) -> float:
 SIZES = np.unique(np.round(2.0 ** np.arange(0.0, 20.5, 0.5))).astype(np.int64)
 """Ensemble sizes for which the instability of importances is predicted."""
 
-_DRAWS = 100  # pairs of forests
-_N_PARTS = 10  # of the blocks, for the jackknife
+_DRAWS = 200  # of the noise-free importances
+_FORESTS = 10  # with the importances of a draw, which are compared in pairs
 _SPREADS = 2.0 ** np.arange(-3.0, 10.0)  # standard deviations in the mixture, in standard errors of a column
 _STEPS = 100  # iterations that fit the mixture
-_LEAST = 1e-12  # losses are at least this large, so that they have a logarithm
 
-# Takes the importances of two forests, each of shape (n_draws, n_columns); returns how alike they are in each draw.
-Similarity = Callable[[Floats, Floats], Floats]
+# Takes importances, shape (..., n_columns). Returns vectors of length 1, whose products say how alike two forests are.
+Similarity = Callable[[Floats], Floats]
 
 
-def instability(block_losses: Floats, trees_per_block: float, similarity: Similarity) -> LossCurve:
+def instability(block_losses: Floats, trees_per_block: float, similarity: Similarity, fewest: int = 1) -> LossCurve:
     """How much the importances of two forests with different seeds differ, over their size.
 
     Parameters
@@ -306,80 +305,77 @@ def instability(block_losses: Floats, trees_per_block: float, similarity: Simila
     trees_per_block : float
         Trees in a block.
     similarity : callable
-        How alike the importances of two forests are, at most 1.
+        `centred_ranks` or `top_columns`.
+    fewest : int, default 1
+        The smallest forest whose importances can be measured.
 
     Returns
     -------
     LossCurve
-        1 minus the expected similarity. The replicates are quantiles of the logarithm, whose error is the jackknife's
-        over parts of the blocks.
+        1 minus the expected similarity. Each replicate has another draw of the noise-free importances, and of how far a
+        few blocks misjudge their own scatter.
     """
-    n_blocks = len(block_losses)
-    part = np.arange(n_blocks) % min(_N_PARTS, n_blocks)
-    curves = np.array(
-        [_curve(block_losses, part != leaving, trees_per_block, similarity) for leaving in range(-1, part.max() + 1)]
-    )
-    logs = np.log(np.maximum(curves, _LEAST))
-    quantiles = student.ppf((np.arange(REPLICATES) + 0.5) / REPLICATES, part.max())
-    replicates = np.exp(logs[0] + np.outer(quantiles, jackknife_error(logs[1:])))
-    return LossCurve(SIZES, np.exp(logs[0]), np.minimum(replicates, 1.0))
-
-
-def rank_correlation(first: Floats, second: Floats) -> Floats:
-    """Spearman's rank correlation in each draw; 1 if all importances of one forest are equal."""
-    ranks = (rankdata(importances, axis=1) for importances in (first, second))
-    a, b = (rank - rank.mean(axis=1, keepdims=True) for rank in ranks)
-    scale = np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))
-    return np.where(scale > 0.0, (a * b).sum(axis=1) / np.where(scale > 0.0, scale, 1.0), 1.0)
-
-
-def share_in_common(top: int) -> Similarity:
-    """Make a function for the share of the ``top`` most important columns that two forests have in common."""
-
-    def share(first: Floats, second: Floats) -> Floats:
-        return np.asarray((_is_among_top(first, top) & _is_among_top(second, top)).sum(axis=1) / top)
-
-    return share
-
-
-def _is_among_top(importances: Floats, top: int) -> Bools:
-    mask = np.zeros(importances.shape, dtype=np.bool_)
-    np.put_along_axis(mask, np.argsort(-importances, axis=1, kind="stable")[:, :top], True, axis=1)
-    return mask
-
-
-def _curve(block_losses: Floats, used: Bools, trees_per_block: float, similarity: Similarity) -> Floats:
-    """1 minus the similarity at each size, estimated from the ``used`` blocks of the forest."""
-    losses = block_losses[used]
-    value, n_blocks = losses.mean(axis=0), len(losses)
-    deviation = (losses - value) / np.sqrt(n_blocks - 1.0)
-    error = np.sqrt((deviation**2).sum(axis=0) / n_blocks)
+    value, n_blocks = block_losses.mean(axis=0), len(block_losses)
+    deviation = (block_losses - value) / np.sqrt(n_blocks - 1.0)
     # The seed is fixed, so that all calls and all sizes use the same draws and differ only by the trees.
-    generator = np.random.default_rng(SEED)
-    component, normal = generator.random((_DRAWS, len(value))), generator.standard_normal((_DRAWS, len(value)))
-    noise = generator.standard_normal((2, _DRAWS, len(used)))[:, :, used] @ deviation
-    mean = _posterior(value, error, component, normal)
-    scale = np.sqrt(trees_per_block / SIZES)
-    return np.array([1.0 - similarity(mean + by * noise[0], mean + by * noise[1]).mean() for by in scale])
+    generator, sizes = np.random.default_rng(SEED), np.union1d(fewest, SIZES[fewest < SIZES])
+    by_size = np.sqrt(trees_per_block / sizes)[:, None, None]
+    scales = np.sqrt((n_blocks - 1.0) / generator.chisquare(n_blocks - 1.0, _DRAWS))
+    replicates = np.empty((_DRAWS, len(sizes)))
+    spreads = _prior_spreads(value, deviation / np.sqrt(n_blocks), generator)
+    for losses, scale, spread in zip(replicates, scales, spreads, strict=True):
+        mean = _posterior(value, scale * deviation / np.sqrt(n_blocks), spread, generator)
+        noise = generator.standard_normal((_FORESTS, n_blocks)) @ (scale * deviation)
+        squares = (similarity(mean + by_size * noise).sum(axis=1) ** 2).sum(axis=1)
+        losses[:] = 1.0 - (squares - _FORESTS) / (_FORESTS * (_FORESTS - 1.0))
+    replicates = np.maximum(replicates, 0.0)
+    return LossCurve(sizes, replicates.mean(axis=0), replicates)
 
 
-def _posterior(value: Floats, error: Floats, uniform: Floats, normal: Floats) -> Floats:
-    """Draws of the noise-free importances, shape (n_draws, n_columns).
+def centred_ranks(importances: Floats) -> Floats:
+    """Standardised ranks, whose products are Spearman's rank correlations; equal ranks if all importances are equal."""
+    centred = rankdata(importances, axis=-1) - (importances.shape[-1] + 1.0) / 2.0
+    length = np.sqrt((centred**2).sum(axis=-1, keepdims=True))
+    return np.where(length > 0.0, centred, 1.0) / np.where(length > 0.0, length, np.sqrt(importances.shape[-1]))
 
-    The ``uniform`` numbers choose a component of the mixture, and the ``normal`` numbers a value in it.
+
+def top_columns(top: int) -> Similarity:
+    """Make a function that marks the ``top`` most important columns: the products are the shares in common."""
+
+    def mark(importances: Floats) -> Floats:
+        marks, first = np.zeros(importances.shape), np.argsort(-importances, axis=-1, kind="stable")[..., :top]
+        np.put_along_axis(marks, first, 1.0 / np.sqrt(top), axis=-1)
+        return marks
+
+    return mark
+
+
+def _posterior(value: Floats, deviation: Floats, spread: Floats, generator: np.random.Generator) -> Floats:
+    """A draw of the noise-free importances, shape (n_columns,).
+
+    The noise has the covariance N = ``deviation.T @ deviation``. With draws x of the prior, of the covariance P, and e
+    of the noise, x + P (P + N)⁻¹ (value − x − e) is a draw of the posterior: Y. Hoffman, E. Ribak (1991). "Constrained
+    realizations of Gaussian fields: A simple algorithm." The Astrophysical Journal 380, L5-L8. By Woodbury's identity,
+    the system that is solved is only as large as the number of blocks.
     """
-    is_noisy = error > 0.0
-    score = value[is_noisy] / error[is_noisy]
-    spread = np.sqrt(1.0 + _SPREADS**2)
-    density = np.exp(-0.5 * (score[:, None] / spread) ** 2) / spread
+    from_prior = spread * generator.standard_normal(len(value))
+    rest = value - from_prior - generator.standard_normal(len(deviation)) @ deviation
+    weighted = deviation / spread**2
+    inner = np.linalg.solve(np.eye(len(deviation)) + weighted @ deviation.T, weighted @ rest)
+    return np.asarray(from_prior + rest - inner @ deviation)
+
+
+def _prior_spreads(value: Floats, deviation: Floats, generator: np.random.Generator) -> Floats:
+    """Draws of the standard deviation of the prior of each column, given all values, shape (_DRAWS, n_columns)."""
+    error = np.sqrt((deviation**2).sum(axis=0))
+    spreads, is_noisy = np.ones((_DRAWS, len(value))), error > 0.0  # without noise, the prior does not matter
+    score, spread = value[is_noisy] / error[is_noisy], np.sqrt(1.0 + _SPREADS**2)
+    membership = density = np.exp(-0.5 * (score[:, None] / spread) ** 2) / spread
     weight = np.full(len(_SPREADS), 1.0 / len(_SPREADS))
-    membership = density
-    for _ in range(_STEPS):
+    for _ in range(_STEPS if len(score) else 0):
         membership = density * weight + 1e-300
         membership /= membership.sum(axis=1, keepdims=True)
-        weight = membership.mean(axis=0) if len(score) else weight
-    component: Int64s = (uniform[:, is_noisy, None] > np.cumsum(membership, axis=1)).sum(axis=2)
-    shrinkage = 1.0 - 1.0 / spread[np.minimum(component, len(spread) - 1)] ** 2
-    draws = np.tile(value, (len(uniform), 1))
-    draws[:, is_noisy] = error[is_noisy] * (shrinkage * score + np.sqrt(shrinkage) * normal[:, is_noisy])
-    return draws
+        weight = membership.mean(axis=0)
+    component = (generator.random((_DRAWS, len(score), 1)) > np.cumsum(membership, axis=1)).sum(axis=2)
+    spreads[:, is_noisy] = error[is_noisy] * _SPREADS[np.minimum(component, len(_SPREADS) - 1)]
+    return spreads

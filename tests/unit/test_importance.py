@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,8 @@ import reference.importances
 import reference.metrics
 import rfsize
 from helpers.trained import FRAMEWORKS, X, Y, probabilities, train, tree_scores
-from rfsize.exceptions import FewVotesError
-from rfsize.statistics.permutation import instability, rank_correlation, share_in_common
+from rfsize.exceptions import FewVotesError, ForestWarning
+from rfsize.statistics.permutation import centred_ranks, instability, top_columns
 
 ALONE = [[column] for column in range(6)]
 NAMES = [f"x{column}" for column in range(6)]
@@ -185,26 +186,38 @@ def test_columns_that_no_tree_tests_lose_nothing() -> None:
         assert (none.value, none.interval, none.is_noise) == (0.0, (0.0, 0.0), True)
 
 
+@pytest.mark.parametrize(("n_few", "n_warnings"), [(10, 1), (20, 0)])
+def test_few_rows_of_a_class_do_not_tell_how_far_importances_are_off(n_few: int, n_warnings: int) -> None:
+    y = (np.arange(len(X)) < n_few).astype(int)
+    importances = rfsize.oob_importance(train("sklearn", X, y, 80), X, y)
+    assert [caution.category for caution in importances.warnings] == n_warnings * [ForestWarning]
+
+
 # How many trees importances take
 
 
-def test_rank_correlation_and_shares_in_common() -> None:
+def test_rank_correlations_and_shares_in_common_are_products() -> None:
     first, second = np.random.default_rng(0).integers(0, 5, (2, 20, 9)).astype(float)
     expected = [spearmanr(*pair).statistic for pair in zip(first, second, strict=True)]
-    assert rank_correlation(first, second) == pytest.approx(expected)
-    assert rank_correlation(np.zeros((1, 3)), np.zeros((1, 3))).tolist() == [1.0]
+    assert (centred_ranks(first) * centred_ranks(second)).sum(axis=1) == pytest.approx(expected)
+    assert (centred_ranks(np.zeros((1, 3))) ** 2).sum() == pytest.approx(1.0)
     first, second = np.random.default_rng(1).normal(size=(2, 20, 9))
     tops = ([set(np.argsort(-draw)[:4]) for draw in draws] for draws in (first, second))
-    assert share_in_common(4)(first, second) == pytest.approx([len(a & b) / 4 for a, b in zip(*tops, strict=True)])
+    shares = [len(a & b) / 4 for a, b in zip(*tops, strict=True)]
+    assert (top_columns(4)(first) * top_columns(4)(second)).sum(axis=1) == pytest.approx(shares)
 
 
-def test_instability_of_known_losses() -> None:
-    rng, truth = np.random.default_rng(0), np.array([3.0, 2.0, 1.0, 0.5, 0.2, 0.0, 0.0, 0.0])
-    forests = truth + rng.normal(size=(8, 20, 8))  # blocks of five trees
+@pytest.mark.parametrize("similarity", [centred_ranks, top_columns(3)])
+def test_instability_of_known_losses(similarity: Callable[[np.ndarray], np.ndarray]) -> None:
+    rng, truth = np.random.default_rng(0), np.array([3.0, 2.0, 1.0, 0.9, 0.2, 0.0, 0.0, 0.0])
+    noise = np.eye(8) + 0.8 * (np.eye(8)[::-1] * [1, 1, 1, -1, -1, 1, 1, 1])  # of pairs of columns, it goes together
+    curves = [instability(truth + rng.normal(size=(20, 8)) @ noise, 5.0, similarity) for _ in range(24)]
     for n_trees in (25, 100):
-        pairs = truth + rng.normal(size=(2, 2000, 8)) * np.sqrt(5 / n_trees)
-        foretold = [instability(blocks, 5.0, rank_correlation).at(n_trees) for blocks in forests]
-        assert np.mean(foretold) == pytest.approx(1.0 - rank_correlation(*pairs).mean(), rel=0.2)
+        first, second = similarity(truth + rng.normal(size=(2, 4000, 8)) @ noise * np.sqrt(5 / n_trees))
+        expected = 1.0 - (first * second).sum(axis=1).mean()
+        assert np.mean([curve.at(n_trees) for curve in curves]) == pytest.approx(expected, rel=0.25)
+        ends = np.array([curve.interval(n_trees) for curve in curves])
+        assert np.mean((ends[:, 0] <= expected) & (expected <= ends[:, 1])) > 0.8
 
 
 SLOPES = [1.5, 1.4, 1.3, 1.0, 0.5, 0.2, 0.1, 0.0]
@@ -217,13 +230,15 @@ def importances() -> rfsize.Importances:
     return rfsize.oob_importance(forest, rows, y, metric="rmse")
 
 
-@pytest.mark.parametrize(("top", "alpha"), [(None, 0.9), (3, 0.98)])
+@pytest.mark.parametrize(("top", "alpha"), [(None, 0.98), (6, 0.95)])
 def test_size_and_loss_are_of_one_curve(importances: rfsize.Importances, top: int | None, alpha: float) -> None:
     report = importances.size(top=top, alpha=alpha)
     assert report.loss_at(int(report.n_trees)).value <= (1.0 - alpha) * (1 + 1e-3)
     assert report.loss_at(int(report.n_trees) // 2).value > 1.0 - alpha
-    assert report.size_at(alpha) == report.n_trees <= report.size_at(0.99)
+    assert report.size_at(alpha) == report.n_trees <= report.size_at(0.995)
     assert report.interval[0] <= report.n_trees <= report.upper(0.8) <= report.interval[1]
+    fewest = importances.size(top=top, alpha=0.5).n_trees
+    assert fewest == np.ceil(10 * importances.available / importances.votes_per_row) <= report.interval[0]
     loss = report.loss_at(40)
     assert loss.interval[0] <= loss.value <= loss.interval[1]
     assert report.to_dict().get("top") == top
