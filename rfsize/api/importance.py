@@ -161,8 +161,9 @@ class Importances(Result):
         Returns
         -------
         Report
-            As `rfsize.size` returns: T* with a 95 % interval, and whether your forest has enough trees.
-            ``report.loss_at(n).value`` is 1 minus how alike two forests of n trees are.
+            As `rfsize.size` returns: T* with a 95 % interval, and whether your forest has enough trees. T* is at least
+            as large as out-of-bag importances need: ten trees a row. ``report.loss_at(n).value`` is 1 minus how alike
+            two forests of n trees are.
 
         Raises
         ------
@@ -291,7 +292,8 @@ def oob_importance(
     The interval adds the variances over trees and over rows. The variance over trees comes from the jackknife over 20
     blocks of trees. The variance over rows takes into account that pairs with a common row vary together, and holds
     the noise of shuffling. The interval is for this way of training on these rows. It does not cover other training
-    sets. If two columns hold the same information, each loses little by itself: shuffle them as a set.
+    sets. If two columns hold the same information, each loses little by itself: shuffle them as a set. With fewer than
+    15 rows outside the largest class the interval is too narrow, and ``warnings`` says so.
 
     Memory: one byte per row and tree, two bytes per row and column, a copy of the rows as floats if they are not
     floats, and a few hundred megabytes.
