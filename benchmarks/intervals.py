@@ -13,9 +13,10 @@ estimate, from the votes of 1111 trees of another seed on 8,000 fresh rows (the 
 
 "Held" is the share of cases whose interval contains the truth. "Above, below" are the cases with the truth above or
 below the interval. "Upper(0.8)" is the share of cases with the truth at most that. "Ends" is the median ratio of the
-interval's ends. "Bias" and "rms" are the mean and the root mean square of log(estimate / truth), where an estimate
-counts as 100 times the truth at most. "Refused" counts forests with too few votes. The last lines are
-over all problems.
+interval's ends. "Rms" is the root mean square of log(estimate / truth), where an estimate counts as 100 times the truth
+at most. "Real" is the mean share of labels that forests of the estimated size change, by the truth, over 1 − α, with
+its standard error; "most" is the largest without a warning. Behind shares stand their 95 % intervals of Clopper and
+Pearson. "Refused" counts forests with too few votes. The last lines are over all problems.
 """
 
 from __future__ import annotations
@@ -28,14 +29,28 @@ from functools import partial
 from itertools import product
 
 import numpy as np
-from problems import PROBLEMS, TWO_CLASSES, Problem, Rows, forest, parser, print_head, print_line, split, table
+from problems import (
+    PROBLEMS,
+    TWO_CLASSES,
+    Array,
+    Problem,
+    Rows,
+    forest,
+    mean_and_error,
+    parser,
+    print_head,
+    print_line,
+    split,
+    table,
+)
+from scipy.stats import binomtest
 
 import rfsize
 
 FARTHEST = math.log(100.0)
 
 Draw = Callable[[int, argparse.Namespace], tuple[Rows, Rows]]
-Record = tuple[float, float, float, float, float]  # truth, estimate, ends of the interval, upper(0.8)
+Record = tuple[float, ...]  # truth, estimate, ends of the interval, upper(0.8), real over promised, whether warned of
 
 
 def drawn(problem: Problem, seed: int, options: argparse.Namespace) -> tuple[Rows, Rows]:
@@ -72,11 +87,15 @@ def estimates(
         )
         for voting, alpha in product(options.voting, options.alpha):
             criterion = {"voting": voting, "alpha": alpha, "average": options.average}
-            truth = rfsize.size(many, method="plugin", **criterion).n_trees
+            truth = rfsize.size(many, method="plugin", **criterion)
             record = None
             try:
                 report = rfsize.size(outputs, method=options.method, **criterion)
-                record = truth, report.n_trees, *report.interval, report.upper(0.8)
+                real = (
+                    truth.loss_at(int(report.n_trees)).value / (1.0 - alpha) if math.isfinite(report.n_trees) else 0.0
+                )
+                sizes = truth.n_trees, report.n_trees, *report.interval, report.upper(0.8)
+                record = *sizes, real, float(bool(report.warnings))
             except rfsize.exceptions.FewVotesError:
                 pass
             yield (n_trees, groups or "", voting, alpha), record
@@ -87,14 +106,20 @@ def figures(records: list[Record | None]) -> list[object]:
     known = [record for record in records if record is not None and math.isfinite(record[0])]
     refused = sum(record is None for record in records)
     if not known:
-        return [refused, *["–"] * 8]
-    truth, estimate, low, high, upper = np.array(known, dtype=float).T
+        return [refused, *["–"] * 9]
+    truth, estimate, low, high, upper, real, warned = np.array(known, dtype=float).T
     off = np.minimum(np.log(estimate / truth), FARTHEST)
     return [
-        refused, len(known), f"{np.median(truth):.0f}", f"{np.mean((low <= truth) & (truth <= high)):.0%}",
-        f"{np.sum(truth > high)}, {np.sum(truth < low)}", f"{np.mean(truth <= upper):.0%}",
-        f"{np.median(high / low):.1f}", f"{off.mean():+.2f}", f"{math.sqrt(np.mean(off**2)):.2f}",
+        refused, len(known), f"{np.median(truth):.0f}", share((low <= truth) & (truth <= high)),
+        f"{np.sum(truth > high)}, {np.sum(truth < low)}", share(truth <= upper), f"{np.median(high / low):.1f}",
+        f"{math.sqrt(np.mean(off**2)):.2f}", mean_and_error(real, ".2f"), f"{np.max(real * (1.0 - warned)):.2f}",
     ]  # fmt: skip
+
+
+def share(holds: Array) -> str:
+    """In how many of the cases it holds, and its 95 % interval."""
+    low, high = binomtest(int(holds.sum()), len(holds)).proportion_ci()
+    return f"{holds.mean():.0%} ({low:.0%} to {high:.0%})"
 
 
 def main() -> None:
@@ -120,7 +145,7 @@ def main() -> None:
     if options.tables:
         problems = {path.name.split(".")[0]: partial(halves, table(path)) for path in options.tables}
     kinds = ("trees", "groups", "voting", "alpha")
-    names = ("refused", "cases", "truth", "held", "above, below", "upper(0.8)", "ends", "bias", "rms")
+    names = ("refused", "cases", "truth", "held", "above, below", "upper(0.8)", "ends", "rms", "real", "most")
     print_head("problem", "framework", *kinds, *names)
     for framework in options.frameworks:
         overall: dict[tuple[object, ...], list[Record | None]] = {}

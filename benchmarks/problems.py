@@ -194,6 +194,41 @@ def ten_pictures(n_rows: int, generator: np.random.Generator) -> Rows:
     return picture[y] + generator.normal(size=(n_rows, 36)), y
 
 
+def rules(n_rows: int, generator: np.random.Generator) -> Rows:
+    """Seven columns of five categories; rules of five of them give three classes, and one label in eight is random."""
+    X = generator.integers(0, 5, (n_rows, 7))
+    second = np.where((X[:, 2] == X[:, 3]) | (X[:, 4] > 3), 1, 2)
+    y = np.where((X[:, 0] < 2) & (X[:, 1] != 3), 0, second)
+    return X.astype(np.float64), _relabelled(y, 1 / 8, [1 / 3] * 3, generator)
+
+
+def four_uneven(n_rows: int, generator: np.random.Generator) -> Rows:
+    """Four overlapping normal clouds of 50, 27, 15 and 8 % of the rows; a label in four is drawn anew."""
+    shares = [0.5, 0.27, 0.15, 0.08]
+    y = generator.choice(4, n_rows, p=shares)
+    X = 1.1 * np.random.default_rng(4).normal(size=(4, 8))[y] + generator.normal(size=(n_rows, 8))
+    return X, _relabelled(y, 0.25, shares, generator)
+
+
+def sectors(n_rows: int, generator: np.random.Generator) -> Rows:
+    """Six normal columns, of which two give an angle: seven sectors are the classes, and a label in ten is random."""
+    X = generator.normal(size=(n_rows, 6))
+    y = ((np.arctan2(X[:, 0], X[:, 1]) / (2.0 * np.pi) + 0.5) * 7.0).astype(np.int64) % 7
+    return X, _relabelled(y, 0.1, [1 / 7] * 7, generator)
+
+
+def correlated(n_rows: int, generator: np.random.Generator) -> Rows:
+    """Fifteen columns mix three hidden ones with noise; the highest hidden one, with noise, is the class."""
+    hidden = generator.normal(size=(n_rows, 3))
+    X = hidden @ np.random.default_rng(3).normal(size=(3, 15)) + 0.5 * generator.normal(size=(n_rows, 15))
+    return X, (hidden + 0.4 * generator.normal(size=(n_rows, 3))).argmax(axis=1)
+
+
+def _relabelled(y: Array, share: float, shares: Sequence[float], generator: np.random.Generator) -> Array:
+    """Labels, a share of them drawn anew with these shares."""
+    return np.where(generator.random(len(y)) < share, generator.choice(len(shares), len(y), p=shares), y)
+
+
 def two_percent(n_rows: int, generator: np.random.Generator) -> Rows:
     """Normal clouds in 10 dimensions; class 1 is one row in fifty, of mean 1.5 in the first five."""
     return rare(n_rows, generator, 0.02, 1.5)
@@ -345,7 +380,7 @@ TWO_CLASSES = (
     *(twonorm, ringnorm, threenorm, circle, first_wave, interactions, bits, flipped, rare, two_percent, clusters),
     few_of_many,
 )
-MANY_CLASSES = (waveform, five_clouds, seven_regions, ten_pictures)
+MANY_CLASSES = (waveform, five_clouds, seven_regions, ten_pictures, rules, four_uneven, sectors, correlated)
 PROBLEMS: dict[str, Problem] = {problem.__name__: problem for problem in (*TWO_CLASSES, *MANY_CLASSES)}
 
 

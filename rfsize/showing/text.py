@@ -13,7 +13,6 @@ from rfsize.statistics.certify import CertifiedCurve
 from rfsize.statistics.criterion import Criterion
 from rfsize.statistics.curve import TAIL, Estimate
 from rfsize.statistics.first_trees import more_rows_note
-from rfsize.statistics.labels import FEWEST_ROWS
 from rfsize.statistics.metrics import get_metric, label_of
 from rfsize.statistics.row_errors import PairedCurve
 from rfsize.theory import ratio_with_replacement
@@ -393,15 +392,11 @@ def _notes_on_labels(report: Report) -> list[str]:
     if details is None:
         return []
     noted = [] if details.tie_warning is None else [details.tie_warning]
-    sizes = {label: round(share * n_rows) for label, share in details.label_shares.items()}
-    small = {label: rows for label, rows in sizes.items() if 0 < rows < FEWEST_ROWS}
-    if report.criterion.average == "macro" and small:
-        few = ", ".join(f"{printable(label)} ({rows:,})" for label, rows in small.items())
-        noted.append(f"few rows get these classes, so their labels are uncertain: {few}")
-    elif len(sizes) == 2:
+    if report.criterion.average == "micro" and len(details.label_shares) == 2:
         noted += [
             f"class {printable(label)} has only {how_many(rows, 'row')}: the interval may be too narrow"
-            for label, rows in small.items()
+            for label, rows in details.classes_of_few_rows(n_rows).items()
+            if rows
         ]
     if details.predict_voting not in (None, details.voting):
         noted.append(_own_predict(details.voting, str(details.predict_voting)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from rfsize.showing.text import (
 from rfsize.statistics.certify import CertifiedCurve
 from rfsize.statistics.criterion import Criterion
 from rfsize.statistics.curve import Estimate, LossCurve
+from rfsize.statistics.labels import FEWEST_ROWS
 from rfsize.statistics.metrics import Metric, label_of, value_or_nan
 from rfsize.statistics.row_errors import PairedLoss, paired_metrics
 
@@ -59,8 +61,8 @@ _BOUND, _LEAST = 2.0, 0.05
 def warnings_of_size(report: Report, harms: Sequence[Caution] = ()) -> tuple[Caution, ...]:
     """All warnings that follow from the estimates of a report; ``harms`` are losses measured against all trees."""
     if not report.enough:
-        return (Caution(NotConvergedWarning, too_small(report)),)
-    return (*_open_size(report), *_suffering(report), *harms)
+        return (Caution(NotConvergedWarning, too_small(report)), *_few_rows_of_classes(report))
+    return (*_open_size(report), *_few_rows_of_classes(report), *_suffering(report), *harms)
 
 
 def _open_size(report: Report) -> tuple[Caution, ...]:
@@ -73,6 +75,24 @@ def _open_size(report: Report) -> tuple[Caution, ...]:
     more = "give more rows" if report.source == "rows given" else "more rows or more trees narrow it"
     rows = rows_from(report.estimate.n_rows, report.source)
     return (Caution(NotConvergedWarning, f"{rows} leave the size open: {from_to((low, high))} trees; {more}"),)
+
+
+def _few_rows_of_classes(report: Report) -> list[Caution]:
+    """Warnings about classes that are averaged over, and that too few of the rows get to tell their size."""
+    criterion, estimate = report.criterion, report.estimate
+    if criterion.kind != "labels" or criterion.average != "macro" or estimate.problem or estimate.details is None:
+        return []
+    warnings = []
+    for label, rows in list(estimate.details.classes_of_few_rows(estimate.n_rows).items())[:_NAMED]:
+        text = f"no row gets class {printable(label)}, and the mean over the classes leaves it out: give more rows"
+        if rows:
+            n_rows = math.ceil(estimate.n_rows * FEWEST_ROWS / rows)
+            text = (
+                f"class {printable(label)} has only {how_many(rows, 'row')}, too few to tell its size: give about "
+                f"{how_many(n_rows, 'row')} like these"
+            )
+        warnings.append(Caution(NotConvergedWarning, text))
+    return warnings
 
 
 def _suffering(report: Report) -> list[Caution]:

@@ -10,8 +10,9 @@ where f is the exponential of a penalised spline,
 
     P. Eilers, B. Marx (1996). "Flexible smoothing with B-splines and penalties." Statistical Science 11(2), 89-121.
 
-Agreement is the same for π and 1 − π, so f is symmetric about 1/2. On the arcsine scale θ = (2/π)·asin √π, counts have
-constant noise; there log f(θ) = Σ bᵢ·Bᵢ(θ) with bᵢ = b₁₉₋ᵢ. The prior makes neighbouring coefficients similar: their
+Agreement is the same for π and 1 − π, so f is symmetric about 1/2. Only the rows of one class lie on one side of 1/2,
+where f need not be as on the other. On the arcsine scale θ = (2/π)·asin √π, counts have constant noise; there
+log f(θ) = Σ bᵢ·Bᵢ(θ), with bᵢ = b₁₉₋ᵢ if f is symmetric. The prior makes neighbouring coefficients similar: their
 differences are N(0, 1/λ). With few rows, f therefore tends to be uniform on that scale. The strength λ has a log-normal
 prior; f is averaged over λ, each value weighted by its (Laplace) marginal likelihood.
 
@@ -75,7 +76,7 @@ class Density:
     fractions : ndarray of float, shape (n_cells,)
         Vote fractions of the losing class at the centres of the cells, below 1/2. Cells are finer close to 1/2.
     mass : ndarray of float, shape (n_cells,)
-        Probability of each cell together with its mirror image.
+        Probability of each cell together with its mirror image; of one class, among the cells below 1/2.
     draws : ndarray of float, shape (n_draws, n_cells)
         `mass` for draws from the posterior distribution of the density; no draws if only the estimate is wanted.
     peak : float
@@ -103,33 +104,36 @@ class VoteCells(NamedTuple):
     Attributes
     ----------
     losing, n_votes : ndarray of float, shape (n_cells,)
-        Votes for the losing class, at most half of all votes.
+        Votes for the losing class, at most half of all votes; of one class, votes against it.
     rows : ndarray of float, shape (n_cells,)
         Rows of each cell.
+    folded : bool
+        Whether either class may be the losing one.
     """
 
     losing: Floats
     n_votes: Floats
     rows: Floats
+    folded: bool = True
 
     @classmethod
-    def of(cls, losing: NDArray[Any], n_votes: NDArray[Any], rows: NDArray[Any]) -> VoteCells:
+    def of(cls, losing: NDArray[Any], n_votes: NDArray[Any], rows: NDArray[Any], *, folded: bool = True) -> VoteCells:
         """Merge similar counts into their means; this keeps the mean log-likelihood."""
         place = np.floor(np.arcsin(np.sqrt(losing / n_votes)) * (4.0 / math.pi) * _BINS)
         size = np.floor(np.log(n_votes) / math.log(_VOTES_RATIO))
-        cell = _numbered((size * (_BINS + 1.0) + place).astype(np.int64))
+        cell = _numbered((size * (2.0 * _BINS + 1.0) + place).astype(np.int64))
         in_cell = np.bincount(cell, weights=rows).astype(np.float64)
         losing, n_votes = (np.bincount(cell, weights=rows * count) / in_cell for count in (losing, n_votes))
-        return cls(losing, n_votes, in_cell)
+        return cls(losing, n_votes, in_cell, folded)
 
     def log_likelihood(self, pi: Floats) -> Floats:
         """log [π^k·(1 − π)^(V−k) + π^(V−k)·(1 − π)^k] for k of V votes and each π, shape (n_cells, n_fractions)."""
         winning = self.n_votes - self.losing
         log_pi, log_rest = np.log(pi), np.log1p(-pi)
-        return np.logaddexp(
-            np.outer(self.losing, log_pi) + np.outer(winning, log_rest),
-            np.outer(winning, log_pi) + np.outer(self.losing, log_rest),
-        )
+        near = np.outer(self.losing, log_pi) + np.outer(winning, log_rest)
+        if not self.folded:
+            return near
+        return np.logaddexp(near, np.outer(winning, log_pi) + np.outer(self.losing, log_rest))
 
 
 class MarginCells(NamedTuple):
@@ -138,46 +142,53 @@ class MarginCells(NamedTuple):
     Attributes
     ----------
     angle : ndarray of float, shape (n_cells,)
-        Arc tangent of the margin, the scale on which the noise of votes is constant.
+        Arc tangent of the margin, the scale on which the noise of votes is constant; of one class, negative behind.
     n_trees : ndarray of float, shape (n_cells,)
         Number of trees that the margin was measured on; the noise has a variance of 1/n_trees.
     far : ndarray of bool, shape (n_cells,)
-        Whether ``angle`` is only a lower bound.
+        Whether ``angle`` is only the nearest that the margin may be to 0.
     rows : ndarray of float, shape (n_cells,)
         Number of rows in each cell.
+    folded : bool
+        Whether the sign of the true margins is not known.
     """
 
     angle: Floats
     n_trees: Floats
     far: Bools
     rows: Floats
+    folded: bool = True
 
     @classmethod
-    def of(cls, margin: Floats, n_trees: NDArray[np.int32]) -> MarginCells:
+    def of(cls, margin: Floats, n_trees: NDArray[np.int32], *, folded: bool = True) -> MarginCells:
         """The cells of margins over one rival each, shape (n_rows,)."""
         longest = np.arctan(np.maximum(_LONG, _LONG_IN_NOISE / np.sqrt(n_trees)))
         # The variance of votes divides by n, not by n − 1.
-        angle = np.minimum(np.arctan(margin / np.sqrt(1.0 - 1.0 / n_trees)), longest)
+        angle = np.clip(np.arctan(margin / np.sqrt(1.0 - 1.0 / n_trees)), -longest, longest)
         size = np.floor(np.log(n_trees) / math.log(_VOTES_RATIO))
-        place = np.where(angle < longest, np.floor(angle * _CELLS_PER_RADIAN), 2 * _CELLS_PER_RADIAN)
-        cell = _numbered((size * (2 * _CELLS_PER_RADIAN + 1) + place).astype(np.int64))
+        is_far = np.abs(angle) >= longest
+        place = np.where(is_far, np.sign(angle) * 2 * _CELLS_PER_RADIAN, np.floor(angle * _CELLS_PER_RADIAN))
+        cell = _numbered(((size + 1) * (4 * _CELLS_PER_RADIAN + 1) + place).astype(np.int64))
         rows = np.bincount(cell).astype(np.float64)
         trees = np.bincount(cell, weights=n_trees)
-        far = np.bincount(cell, weights=angle >= longest) > 0.0
-        return cls(np.bincount(cell, weights=n_trees * angle) / trees, trees / rows, far, rows)
+        far = np.bincount(cell, weights=is_far) > 0.0
+        return cls(np.bincount(cell, weights=n_trees * angle) / trees, trees / rows, far, rows, folded)
 
     def log_likelihood(self, pi: Floats) -> Floats:
         """The log-likelihood of margins as if from votes, if a fraction π votes for the rival, or for the leader."""
         true = math.pi / 2.0 - 2.0 * np.arcsin(np.sqrt(pi))
         noise = np.sqrt(self.n_trees)[:, None]
         ahead, behind = (noise * (sign * true - self.angle[:, None]) for sign in (1.0, -1.0))
-        log_likelihood, far = np.logaddexp(-0.5 * ahead**2, -0.5 * behind**2), self.far
-        log_likelihood[far] = np.logaddexp(log_ndtr(ahead[far]), log_ndtr(behind[far]))
-        return log_likelihood
+        far = self.far[:, None]
+        if not self.folded:
+            return np.where(far, log_ndtr(np.sign(self.angle)[:, None] * ahead), -0.5 * ahead**2)
+        return np.where(
+            far, np.logaddexp(log_ndtr(ahead), log_ndtr(behind)), np.logaddexp(-0.5 * ahead**2, -0.5 * behind**2)
+        )
 
 
 Cells = VoteCells | MarginCells
-"""Cells of similar rows, with the likelihood of vote fractions up to 1/2, or their mirror images, up to a factor."""
+"""Cells of similar rows, with the likelihood of vote fractions, folded with their mirror images, up to a factor."""
 
 
 def _numbered(cell: Int64s) -> Int64s:
@@ -188,7 +199,7 @@ def _numbered(cell: Int64s) -> Int64s:
 def fit_density(cells: Cells, *, with_draws: bool = True) -> Density:
     """Fit the density of vote fractions to the rows, averaged over λ.
 
-    The likelihood of a cell is ∫ f(π)·likelihood(π) dπ, over π < 1/2.
+    The likelihood of a cell is ∫ f(π)·likelihood(π) dπ, over π < 1/2 if the cells are folded.
 
     Parameters
     ----------
@@ -203,7 +214,7 @@ def fit_density(cells: Cells, *, with_draws: bool = True) -> Density:
     """
     if not len(cells.rows):
         raise ValueError("no row has a vote: there is nothing to fit a density to")
-    basis, penalty = _model()
+    basis, penalty = _model(cells.folded)
     likelihood = _Likelihood.of(cells).of_rows(min(float(cells.rows.sum()), _MOST_ROWS))
     coefficients, fits = np.zeros(basis.grid.shape[1]), []
     for strength in _STRENGTHS:
@@ -230,13 +241,13 @@ def fitted_again(density: Density, cells: Cells) -> Floats:
     """Probability of each cell of the density, fitted to other votes of the same number of rows."""
     likelihood = _Likelihood.of(cells).of_rows(density.n_rows)
     again = [_maximised(likelihood, fit.penalty, fit.coefficients, tolerance=_ROUGHLY) for fit in density.fits]
-    mass = _model()[0].mass(np.stack([fit.coefficients for fit in again]))
+    mass = _model(cells.folded)[0].mass(np.stack([fit.coefficients for fit in again]))
     return np.asarray(density.weights / density.weights.sum() @ mass)
 
 
 def vote_fractions() -> Floats:
     """The `Density.fractions` of all densities."""
-    return _model()[0].fractions
+    return _model(True)[0].fractions
 
 
 def tie_warning(peak: float, what: str) -> str | None:
@@ -272,25 +283,27 @@ def _probabilities(logs: Floats) -> Floats:
 
 
 @cache
-def _model() -> tuple[_Basis, Floats]:
+def _model(folded: bool) -> tuple[_Basis, Floats]:
     """The splines, and the penalty of their coefficients for λ = 1."""
-    folded = np.eye(_SPLINES) + np.eye(_SPLINES)[::-1]
-    folded = folded[:, : _SPLINES // 2]
-    first, second = np.diff(folded, axis=0), np.diff(folded, n=2, axis=0)
+    tied = np.eye(_SPLINES)
+    if folded:
+        tied = (tied + tied[::-1])[:, : _SPLINES // 2]
+    first, second = np.diff(tied, axis=0), np.diff(tied, n=2, axis=0)
     penalty = first.T @ first + _CURVATURE * second.T @ second
     # Fine near 1/2: large forests disagree only within about 1/√T of it.
     from_half = np.concatenate([[0.0], np.geomspace(1e-7, 0.02, 120), np.linspace(0.02, 0.5, 193)[1:]])
     theta = 0.5 - (from_half[1:] + from_half[:-1]) / 2.0
     return _Basis(
-        grid=_splines(_grid()) @ folded,
-        quadrature=_splines(theta) @ folded,
+        grid=_splines(_grid(folded)) @ tied,
+        quadrature=_splines(theta) @ tied,
         fractions=_fraction(theta),
         widths=np.diff(from_half),
     ), penalty
 
 
-def _grid() -> Floats:
-    return np.linspace(0.0, 0.5, 2 * _POINTS + 1)[1::2]
+def _grid(folded: bool) -> Floats:
+    grid = np.linspace(0.0, 0.5, 2 * _POINTS + 1)[1::2]
+    return grid if folded else np.append(grid, 1.0 - grid[::-1])
 
 
 def _fraction(theta: Floats) -> Floats:
@@ -305,19 +318,20 @@ def _splines(theta: Floats) -> Floats:
 
 
 class _Likelihood(NamedTuple):
-    """Likelihoods of the vote fractions on the grid and of 1/2, up to a factor, and rows."""
+    """Likelihoods of the vote fractions on the grid and of 1/2, up to a factor; rows; and the splines on the grid."""
 
     values: Floats
     tied: Floats
     rows: Floats
+    grid: Floats
 
     @classmethod
     def of(cls, cells: Cells) -> _Likelihood:
-        logs = cells.log_likelihood(np.append(_fraction(_grid()), 0.5))
+        logs = cells.log_likelihood(np.append(_fraction(_grid(cells.folded)), 0.5))
         # For a tie of very many votes, 1/2 is far more likely than any point of the grid, and all these would be zero.
         logs -= logs[:, :-1].max(axis=1, keepdims=True)
         values = np.exp(np.minimum(logs, _MOST_LIKELY))
-        return cls(values[:, :-1], values[:, -1], cells.rows)
+        return cls(values[:, :-1], values[:, -1], cells.rows, _model(cells.folded)[0].grid)
 
     def of_rows(self, n_rows: float) -> _Likelihood:
         """The same likelihood, scaled to ``n_rows`` rows in all."""
@@ -361,7 +375,7 @@ def _maximised(likelihood: _Likelihood, penalty: Floats, start: Floats, *, toler
 
 def _penalised(likelihood: _Likelihood, penalty: Floats, coefficients: Floats) -> tuple[float, Floats, Floats]:
     """Penalised log-likelihood, probabilities of the points of the grid, and probabilities of the cells."""
-    mass = _probabilities(_model()[0].grid @ coefficients)
+    mass = _probabilities(likelihood.grid @ coefficients)
     cell = likelihood.values @ mass
     with np.errstate(divide="ignore"):
         value = likelihood.rows @ np.log(cell) - 0.5 * coefficients @ penalty @ coefficients
@@ -372,7 +386,7 @@ def _derivatives(
     likelihood: _Likelihood, penalty: Floats, coefficients: Floats, mass: Floats, cell: Floats
 ) -> tuple[Floats, Floats]:
     """Slope and negative curvature of the penalised log-likelihood: for known fractions, minus the unknown part."""
-    basis = _model()[0].grid
+    basis = likelihood.grid
     per_cell = likelihood.rows / cell
     expected = mass * (per_cell @ likelihood.values)  # expected rows at each point of the grid, given the votes
     surplus = expected - likelihood.rows.sum() * mass
@@ -401,7 +415,7 @@ def _draws(likelihood: _Likelihood, fits: list[_Fit], weights: Floats) -> Floats
         drawn = fitted.coefficients + (noise[of_fit] @ fitted.axes / np.sqrt(fitted.precision)) @ fitted.axes.T
         proposed[of_fit] = drawn
         gain[of_fit] = -fitted.value - 0.5 * np.einsum("ij,jk,ik->i", drawn, fitted.penalty, drawn)
-    mass = _probabilities(proposed @ _model()[0].grid.T)
+    mass = _probabilities(proposed @ likelihood.grid.T)
     with np.errstate(divide="ignore"):
         gain += np.log(mass @ likelihood.values.T) @ likelihood.rows + 0.5 * (noise**2).sum(axis=1)
     importance = np.exp(gain - gain.max())

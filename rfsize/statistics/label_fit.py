@@ -13,6 +13,9 @@ as large if the bias goes like 1/n, four times if it goes like 1/n² (M. Quenoui
 estimation." Biometrika 43, 353-360). The truth lies between, so half of the difference is subtracted. The interval
 contains T* without this correction and with the full difference. Further rivals raise the disagreement as if they were
 independent: too much if margins over two rivals are positively correlated, as they mostly are, but closer than the sum.
+
+The rows of one class are those to which the unlimited forest gives it. Few trees give it to others too, and to more of
+them if rows get fewer towards the class. So the density of its distances is fitted to all rows, on both sides of a tie.
 """
 
 from __future__ import annotations
@@ -88,6 +91,8 @@ class Fit:
         Why the estimate cannot be trusted; None if it can.
     inflation : float
         By how much errors exceed the noise of rows and trees.
+    label : int or None
+        The class whose rows these are; None if they are of any class.
     """
 
     distances: Floats
@@ -99,6 +104,7 @@ class Fit:
     density: Density | None
     tie_warning: str | None
     inflation: float
+    label: int | None = None
 
     @property
     def method(self) -> str:
@@ -121,11 +127,10 @@ class Fit:
         """The same from other votes or scores of the rows, for instance without a block of trees."""
         if not (_n_trees(sample) > 1).any():
             return self.loss(sizes)  # these trees tell nothing
-        distance = measured(sample, cut)
         if self.density is None:
-            points, mass = _points(distance)
-            return replace(self, distances=points, mass=mass).loss(sizes)
-        return replace(self, mass=fitted_again(self.density, _cells(distance))).loss(sizes)
+            points, mass = _points(measured(sample, cut, self.label))
+            return replace(self, distances=points, mass=mass).loss(sizes) if len(points) else self.loss(sizes)
+        return replace(self, mass=fitted_again(self.density, _cells(sample, cut, self.label))).loss(sizes)
 
     def why_infinite(self, level: float) -> str | None:
         """Why no size reaches the level, if rows are exactly tied; None if they are not."""
@@ -158,7 +163,16 @@ def _as_margins(fractions: Floats) -> Floats:
     return np.asarray((0.5 - fractions) / np.sqrt(fractions * (1.0 - fractions)))
 
 
-def fit(sample: Sample, cut: float, blocks: Blocks | None, method: str, *, with_draws: bool = True) -> Fit:
+def fit(
+    sample: Sample,
+    cut: float,
+    blocks: Blocks | None,
+    method: str,
+    *,
+    with_draws: bool = True,
+    label: int | None = None,
+    among: Sample | None = None,
+) -> Fit:
     """Estimate the disagreement on rows of one kind.
 
     Parameters
@@ -173,12 +187,16 @@ def fit(sample: Sample, cut: float, blocks: Blocks | None, method: str, *, with_
         "auto" is smooth, unless there is a peak at the tie.
     with_draws : bool, default True
         Whether the noise of the rows is wanted too.
+    label : int, optional
+        The class that leads on these rows.
+    among : ndarray or Scores, optional
+        With ``label``, all rows of this kind.
     """
     distance, of_scores = measured(sample, cut), isinstance(sample, Scores)
     of_votes = isinstance(distance, VoteCounts)
     density, warning = None, None
     if method != "plugin":
-        density = fit_density(_cells(distance), with_draws=with_draws)
+        density = fit_density(_cells(sample if among is None else among, cut, label), with_draws=with_draws)
         warning = tie_warning(density.peak, "scores" if of_scores else "votes")
         if method == "auto" and warning is not None:
             density = None
@@ -191,27 +209,30 @@ def fit(sample: Sample, cut: float, blocks: Blocks | None, method: str, *, with_
         points = points if of_votes else _as_margins(points)
     ones = np.ones(len(ODD_SIZES))
     if isinstance(distance, VoteCounts):
-        return Fit(points, mass, draws, of_votes, ones, ones, density, warning, TWO_CLASSES_INFLATION)
+        return Fit(points, mass, draws, of_votes, ones, ones, density, warning, TWO_CLASSES_INFLATION, label)
     inflation = TWO_CLASSES_INFLATION if distance.margin.shape[1] == 1 else 1.0
-    nearest = Fit(points, mass, draws, of_votes, ones, ones, density, warning, inflation)
+    nearest = Fit(points, mass, draws, of_votes, ones, ones, density, warning, inflation, label)
     return _with_factors(nearest, distance, cut, blocks, of_scores=of_scores)
 
 
-def _cells(distance: VoteCounts | Margins) -> VoteCells | MarginCells:
+def _cells(sample: Sample, cut: float, label: int | None) -> VoteCells | MarginCells:
+    distance, folded = measured(sample, cut, label), label is None
     if isinstance(distance, VoteCounts):
-        return VoteCells.of(distance.losing, distance.n_trees, np.ones(len(distance.losing)))
-    return MarginCells.of(distance.margin.min(axis=1), distance.n_trees)
+        return VoteCells.of(distance.losing, distance.n_trees, np.ones(len(distance.losing)), folded=folded)
+    return MarginCells.of(distance.margin.min(axis=1), distance.n_trees, folded=folded)
 
 
 def _points(distance: VoteCounts | Margins) -> tuple[Floats, Floats]:
-    """Measured distances, similar ones merged, and the share of the rows with each."""
+    """Measured distances, similar ones merged, and the share of the rows with each; of one class, where it leads."""
     if isinstance(distance, VoteCounts):
         distances = distance.losing / distance.n_trees
+        distances = distances[distances <= 0.5]
         values, place = np.unique(distances, return_inverse=True)
         if len(values) > _MOST_FRACTIONS:
             place = np.floor(np.arcsin(np.sqrt(values)) * (2.0 / math.pi) * _MOST_FRACTIONS).astype(np.int64)[place]
     else:
         distances = np.minimum(distance.margin.min(axis=1), _LONGEST)
+        distances = distances[distances >= 0.0]
         place = np.ceil(np.log(np.maximum(distances, _SHORTEST) / _SHORTEST) * _PARTS).astype(np.int64)
     rows = np.bincount(place).astype(np.float64)
     filled = np.flatnonzero(rows)
@@ -275,7 +296,7 @@ def _n_trees(sample: Sample) -> Int64s:
 def _smooth_curve(sample: Sample, cut: float) -> Floats:
     distance = measured(sample, cut)
     assert isinstance(distance, Margins)
-    density = fit_density(_cells(distance), with_draws=False)
+    density = fit_density(_cells(sample, cut, None), with_draws=False)
     return np.asarray(density.mass @ _law_of_density(False) * _further_rivals(distance))
 
 

@@ -7,8 +7,7 @@ classifiers be?" Pattern Recognition 46(5), 1323-1336.
 One density for all rows supposes that chance decides how many trees predict a row. If rows belong together, this is
 wrong: rows of large groups have few votes, and they may be the rows near a tie, such as copies of a rare class. Rows of
 each *kind* are therefore estimated apart: by their number of votes or the size of their group, and for the macro
-average by the class that leads on them. With few trees this is not always the class that the infinite forest gives.
-But the densities are folded at the tie: if they are smooth there, as many rows come from the other side as go to it.
+average by the class that the infinite forest gives them.
 """
 
 from __future__ import annotations
@@ -102,6 +101,19 @@ class LabelDetails:
     probabilities: list[float] | None
     distances: Distances
 
+    def classes_of_few_rows(self, n_rows: int) -> dict[Any, int]:
+        """Classes that fewer than `FEWEST_ROWS` of ``n_rows`` rows get, and how many do."""
+        rows = {label: round(share * n_rows) for label, share in self.label_shares.items()}
+        return {label: of_label for label, of_label in rows.items() if of_label < FEWEST_ROWS}
+
+
+class _Kind(NamedTuple):
+    """Rows of one kind: on which a class leads, if it is given, and with these all to which it might be given."""
+
+    mask: Bools
+    label: int | None
+    among: Bools
+
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
@@ -137,11 +149,16 @@ class _Rows:
     def of_scores(self) -> bool:
         return isinstance(self.sample, Scores)
 
-    def fit(self, mask: Bools, method: str, *, with_draws: bool) -> Fit:
-        """The fit on some of the rows."""
-        sample = self.sample.take(mask) if isinstance(self.sample, Scores) else self.sample[mask]
+    def where(self, mask: Bools) -> Sample:
+        """The sample of some of the rows."""
+        return self.sample.take(mask) if isinstance(self.sample, Scores) else self.sample[mask]
+
+    def fit(self, kind: _Kind, method: str, *, with_draws: bool) -> Fit:
+        """The fit on the rows of a kind."""
+        mask, label, among = kind
         blocks = None if self.blocks is None else self.blocks.where(mask[self.in_blocks])
-        return fit(sample, self.cut, blocks, method, with_draws=with_draws)
+        every = None if label is None else self.where(among)
+        return fit(self.where(mask), self.cut, blocks, method, with_draws=with_draws, label=label, among=every)
 
 
 def estimate_labels(outputs: TreeOutputs, criterion: Criterion, *, interval: bool = True) -> Estimate:
@@ -169,8 +186,8 @@ def estimate_labels(outputs: TreeOutputs, criterion: Criterion, *, interval: boo
     rows, has_kinds = _rows(outputs, voting)
     if not rows.used.any():
         raise no_votes_error(outputs, "the scores of two trees")
-    masks, weights = _kinds(rows, by_class=criterion.average == "macro")
-    fits = [rows.fit(mask, criterion.method, with_draws=interval) for mask in masks]
+    kinds, weights = _kinds(rows, by_class=criterion.average == "macro")
+    fits = [rows.fit(kind, criterion.method, with_draws=interval) for kind in kinds]
     n_dropped = int(np.count_nonzero(~rows.used))
     votes_per_row = float(rows.n_trees[rows.used].mean())
     lacks = has_kinds and too_many_without_votes(n_dropped, len(rows.used))
@@ -184,7 +201,7 @@ def estimate_labels(outputs: TreeOutputs, criterion: Criterion, *, interval: boo
     guess = curve.size(criterion.level)
     n_trees = math.inf if lacks else theory.smallest_size(loss, criterion.level, guess=guess, odd=True)
     if interval:
-        curve = _with_tree_noise(curve, rows, masks, fits, weights)
+        curve = _with_tree_noise(curve, rows, kinds, fits, weights)
     return Estimate(
         curve,
         n_trees,
@@ -260,23 +277,21 @@ def most_voted(counts: NDArray[np.int32]) -> Int64s:
 # Kinds of rows
 
 
-def _kinds(rows: _Rows, *, by_class: bool) -> tuple[list[Bools], Floats]:
-    """Masks of the rows of each kind, and the weight of each kind in the mean."""
-    if not by_class:
-        masks = _of_kinds(rows, rows.used)
-        return masks, np.array([np.count_nonzero(mask) for mask in masks]) / np.count_nonzero(rows.used)
-    masks, weights = [], []
-    classes = np.unique(rows.leader[rows.used])
-    for label in classes:
-        in_class = rows.used & (rows.leader == label)
-        for mask in _of_kinds(rows, in_class):
-            masks.append(mask)
-            weights.append(np.count_nonzero(mask) / np.count_nonzero(in_class) / len(classes))
-    return masks, np.array(weights)
+def _kinds(rows: _Rows, *, by_class: bool) -> tuple[list[_Kind], Floats]:
+    """The kinds of rows, and the weight of each in the mean."""
+    labels = np.unique(rows.leader[rows.used]).tolist() if by_class else [None]
+    kinds, weights = [], []
+    for label in labels:
+        of_label = _of_kinds(rows, label)
+        n_rows = np.array([np.count_nonzero(kind.mask) for kind in of_label])
+        kinds += of_label
+        weights.append(n_rows / n_rows.sum() / len(labels))
+    return kinds, np.concatenate(weights)
 
 
-def _of_kinds(rows: _Rows, used: Bools) -> list[Bools]:
-    """Masks of the rows of each kind; kinds of few rows are merged with the next."""
+def _of_kinds(rows: _Rows, label: int | None) -> list[_Kind]:
+    """The kinds of the rows, or of those on which a class leads; kinds of few rows are merged with the next."""
+    used = rows.used if label is None else rows.used & (rows.leader == label)
     merged: list[list[int]] = [[]]
     n_rows = 0
     for kind, count in zip(*np.unique(rows.kind[used], return_counts=True), strict=True):
@@ -287,7 +302,10 @@ def _of_kinds(rows: _Rows, used: Bools) -> list[Bools]:
         n_rows += int(count)
     if len(merged) > 1 and n_rows < FEWEST_ROWS:
         merged[-2:] = [merged[-2] + merged[-1]]
-    return [used] if len(merged) == 1 else [used & np.isin(rows.kind, kinds) for kinds in merged]
+    if len(merged) == 1:
+        return [_Kind(used, label, rows.used)]
+    of_kinds = [np.isin(rows.kind, kinds) for kinds in merged]
+    return [_Kind(used & of_kind, label, rows.used & of_kind) for of_kind in of_kinds]
 
 
 def _curve(of_kind: Fit) -> LossCurve:
@@ -304,14 +322,16 @@ def _why_infinite(fits: list[Fit], criterion: Criterion) -> str:
 # The noise of the trees, which all rows share
 
 
-def _with_tree_noise(curve: LossCurve, rows: _Rows, masks: list[Bools], fits: list[Fit], weights: Floats) -> LossCurve:
+def _with_tree_noise(curve: LossCurve, rows: _Rows, kinds: list[_Kind], fits: list[Fit], weights: Floats) -> LossCurve:
     """The curve whose replicates have the noise of the trees too, by the jackknife over blocks of trees."""
     inflation = max(of_kind.inflation for of_kind in fits)
     blocks = rows.blocks
     if blocks is None or blocks.n_filled < 2 or not (blocks.scores.n_votes > 2).any():  # two without any block
         return replace(curve, replicates=wider(curve.replicates, inflation))
-    on_kinds = [blocks.where(mask[rows.in_blocks] & (blocks.scores.n_votes > 1)) for mask in masks]
-    without = np.log(np.maximum(_without_each_block(blocks, on_kinds, rows, fits, weights), _LEAST))
+    has_votes = blocks.scores.n_votes > 1
+    on_kinds = [blocks.where(kind.mask[rows.in_blocks] & has_votes) for kind in kinds]
+    among = [blocks.where(kind.among[rows.in_blocks] & has_votes) for kind in kinds]
+    without = np.log(np.maximum(_without_each_block(blocks, among, rows, fits, weights), _LEAST))
     noise = (without - without.mean(axis=0)) * np.sqrt(1.0 - own_share(_changes(on_kinds, rows, weights), NOISE_SIZES))
     generator = np.random.default_rng(SEED + 1)
     n_blocks = len(without)
@@ -373,10 +393,10 @@ def _details(
 def _by_class(rows: _Rows, classes: list[Any], criterion: Criterion) -> dict[Any, LossCurve]:
     """The curve of the rows on which each class leads."""
     curves = {}
-    for label in np.unique(rows.leader[rows.used]):
-        masks = _of_kinds(rows, rows.used & (rows.leader == label))
-        parts = [_curve(rows.fit(mask, criterion.method, with_draws=False)) for mask in masks]
-        n_rows = np.array([np.count_nonzero(mask) for mask in masks])
+    for label in np.unique(rows.leader[rows.used]).tolist():
+        kinds = _of_kinds(rows, label)
+        parts = [_curve(rows.fit(kind, criterion.method, with_draws=False)) for kind in kinds]
+        n_rows = np.array([np.count_nonzero(kind.mask) for kind in kinds])
         curves[classes[label]] = averaged(parts, n_rows / n_rows.sum())
     return curves
 

@@ -38,7 +38,7 @@ class VoteCounts(NamedTuple):
     Attributes
     ----------
     losing, n_trees : ndarray of int, shape (n_rows,)
-        Votes for the class with fewer of them, and all votes.
+        Votes for the class with fewer of them, or against one class, and all votes.
     """
 
     losing: NDArray[Any]
@@ -46,12 +46,12 @@ class VoteCounts(NamedTuple):
 
 
 class Margins(NamedTuple):
-    """Standardized margins of the leading class over each rival.
+    """Standardized margins of the leading class, or of one class, over each rival.
 
     Attributes
     ----------
     margin : ndarray of float, shape (n_rows, n_rivals)
-        μ/σ, at least 0; infinite if all trees agree exactly.
+        μ/σ, negative if the rival leads; infinite if all trees agree exactly.
     n_trees : ndarray of int32, shape (n_rows,)
         Number of trees that the margin was measured on, at least 2.
     """
@@ -60,8 +60,8 @@ class Margins(NamedTuple):
     n_trees: NDArray[np.int32]
 
 
-def measured(sample: Sample, cut: float) -> VoteCounts | Margins:
-    """How far the rows are from a tie, on those rows that enough trees predicted.
+def measured(sample: Sample, cut: float, label: int | None = None) -> VoteCounts | Margins:
+    """How far the rows are from a tie, or from where class ``label`` leads, on those that enough trees predicted.
 
     Raises
     ------
@@ -69,16 +69,17 @@ def measured(sample: Sample, cut: float) -> VoteCounts | Margins:
         If no row has the scores of two trees, or a score is not finite.
     """
     if isinstance(sample, Scores):
-        return _score_margins(sample, cut)
+        return _score_margins(sample, cut, label)
     n_votes = sample.sum(axis=1)
     if sample.shape[1] > 2:
-        return _vote_margins(sample[n_votes > 1])
-    return VoteCounts(sample.min(axis=1)[n_votes > 0], n_votes[n_votes > 0])
+        return _vote_margins(sample[n_votes > 1], label)
+    losing = sample.min(axis=1) if label is None else sample[:, 1 - label]
+    return VoteCounts(losing[n_votes > 0], n_votes[n_votes > 0])
 
 
-def _vote_margins(counts: NDArray[Any]) -> Margins:
+def _vote_margins(counts: NDArray[Any], label: int | None) -> Margins:
     n_trees, row = counts.sum(axis=1), np.arange(len(counts))
-    leader, _ = two_leaders(counts)
+    leader = two_leaders(counts)[0] if label is None else np.full(len(row), label)
     top = counts[row, leader][:, None]
     rivals = np.arange(counts.shape[1]) != leader[:, None]
     behind = counts[rivals].reshape(len(counts), -1)
@@ -89,7 +90,7 @@ def _vote_margins(counts: NDArray[Any]) -> Margins:
     return Margins(np.where(behind > 0, _ratio(lead, variance, 1.0, 0.0), np.inf), n_trees)
 
 
-def _score_margins(scores: Scores, cut: float) -> Margins:
+def _score_margins(scores: Scores, cut: float, label: int | None = None) -> Margins:
     scores = scores.take(scores.n_votes > 1)
     if not len(scores):
         raise ValueError("no row has the scores of two trees: there is nothing to size")
@@ -98,13 +99,16 @@ def _score_margins(scores: Scores, cut: float) -> Margins:
             "the trees' scores must be finite, found NaN or infinite ones: a leaf of the model holds no number"
         )
     if scores.n_scores == 1:
-        return Margins(_ratio(scores.mean - cut, scores.covariance(0, 0)[:, None], abs(cut), 0.0), scores.n_votes)
-    leader = leading(scores.mean, cut)
+        ahead = np.abs(scores.mean - cut) if label is None else (scores.mean - cut) * (2 * label - 1)
+        return Margins(_ratio(ahead, scores.covariance(0, 0)[:, None], abs(cut), 0.0), scores.n_votes)
+    row = np.arange(len(scores))
+    leader = leading(scores.mean, cut) if label is None else np.full(len(row), label)
     margin = np.empty((len(scores), scores.n_scores - 1))
-    top, own = scores.mean.max(axis=1), scores.covariance(leader, leader)
+    top = scores.mean.max(axis=1) if label is None else scores.mean[:, label]
+    own = scores.covariance(leader, leader)
     for place in range(scores.n_scores - 1):
         rival = place + (place >= leader)
-        behind = top - scores.mean[np.arange(len(scores)), rival]
+        behind = top - scores.mean[row, rival]
         apart = own + scores.covariance(rival, rival)
         variance = apart - 2.0 * scores.covariance(leader, rival)
         margin[:, place] = _ratio(behind, variance, np.abs(top), apart)
@@ -112,10 +116,10 @@ def _score_margins(scores: Scores, cut: float) -> Margins:
 
 
 def _ratio(mean: Floats, variance: Floats, level: Floats | float, apart: Floats | float) -> Floats:
-    """|μ|/σ; infinite if all trees agree but for rounding."""
+    """μ/σ; infinite if all trees agree but for rounding."""
     level = np.maximum(np.abs(mean), level)
     same = variance <= (_ROUNDING * level) ** 2 + _ROUNDING * apart
-    return np.where(same, np.inf, np.abs(mean) / np.sqrt(np.where(same, 1.0, variance)))
+    return np.where(same, np.copysign(np.inf, mean), mean / np.sqrt(np.where(same, 1.0, variance)))
 
 
 # Parts of the trees

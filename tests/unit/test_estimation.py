@@ -63,6 +63,22 @@ def test_smooth_recovers_the_size(density: str, n_trees: int) -> None:
         assert report.size_at(alpha) == pytest.approx(true_size(density, alpha), rel=0.2, abs=2)
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(("few", "many"), [(0.6, 6.0), (1.0, 4.0)])
+def test_macro_of_a_class_that_rows_get_fewer_towards(n_classes: int, few: float, many: float) -> None:
+    rng = np.random.default_rng(1)
+    against = rng.beta(many, few, 30_000)
+    n_votes, rest = rng.binomial(100, 0.37, 30_000), [np.zeros(30_000)] * (n_classes - 2)
+    count = rng.binomial(n_votes, against)
+    votes = rfsize.Votes(np.column_stack([count, n_votes - count, *rest]).astype(int), n_trees=100)
+    report = rfsize.size(votes, average="macro", method="smooth")
+    for n_trees in (51, 501):
+        lost = theory.disagreement(n_trees, stats.beta(many, few).ppf(FRACTIONS))
+        own = stats.beta(many, few).ppf(FRACTIONS) < 0.5
+        assert report.loss_at(n_trees).by_class[1] == pytest.approx(lost[own].mean(), rel=0.1)
+        assert report.loss_at(n_trees).value == pytest.approx((lost[own].mean() + lost[~own].mean()) / 2.0, rel=0.1)
+
+
 counts_of_few_rows = st.integers(2, 4).flatmap(
     lambda k: st.lists(st.lists(st.integers(0, 20), min_size=k, max_size=k), min_size=1, max_size=29).filter(
         lambda counts: any(sum(row) > 1 for row in counts)
