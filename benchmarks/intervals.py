@@ -67,11 +67,11 @@ def halves(rows: Rows, seed: int, options: argparse.Namespace) -> tuple[Rows, Ro
 def estimates(
     draw: Draw, framework: str, seed: int, options: argparse.Namespace
 ) -> Iterator[tuple[tuple[object, ...], Record | None]]:
-    """What is estimated in one case, by trees, groups, voting and alpha; None if the votes are too few."""
+    """What is estimated in one case, by trees, groups, voting, average and alpha; None if the votes are too few."""
     (X, y), (new, _) = draw(seed, options)
     given, fresh = new[: options.given], new[options.given :]
     X, y = np.tile(X, (options.copies, 1)), np.tile(y, options.copies)
-    columns = max(0.3, 2.0 / X.shape[1])  # trees that know one of two features vote against each other
+    columns = max(options.columns, 2.0 / X.shape[1])  # trees that know one of two features vote against each other
     weighted = {"class_weight": options.class_weight} if options.class_weight else {}
     model, other = (
         forest(framework, n, number, columns=columns).set_params(**weighted).fit(X, y)
@@ -85,8 +85,8 @@ def estimates(
             if options.given
             else rfsize.tree_outputs(few, X, y, oob=True, groups=groups)
         )
-        for voting, alpha in product(options.voting, options.alpha):
-            criterion = {"voting": voting, "alpha": alpha, "average": options.average}
+        for voting, average, alpha in product(options.voting, options.average, options.alpha):
+            criterion = {"voting": voting, "alpha": alpha, "average": average}
             truth = rfsize.size(many, method="plugin", **criterion)
             record = None
             try:
@@ -98,7 +98,7 @@ def estimates(
                 record = *sizes, real, float(bool(report.warnings))
             except rfsize.exceptions.FewVotesError:
                 pass
-            yield (n_trees, groups or "", voting, alpha), record
+            yield (n_trees, groups or "", voting, average, alpha), record
 
 
 def figures(records: list[Record | None]) -> list[object]:
@@ -134,7 +134,8 @@ def main() -> None:
     arguments.add_argument("--truth", type=int, default=1111, help="trees that tell the truth")
     arguments.add_argument("--voting", nargs="+", choices=("hard", "soft"), default=["hard", "soft"])
     arguments.add_argument("--alpha", type=float, nargs="+", default=[0.95, 0.99])
-    arguments.add_argument("--average", choices=("micro", "macro"), default="micro")
+    arguments.add_argument("--average", nargs="+", choices=("micro", "macro"), default=["micro"])
+    arguments.add_argument("--columns", type=float, default=0.3, help="features LightGBM samples for each tree")
     arguments.add_argument("--method", choices=("auto", "plugin", "smooth"), default="auto")
     arguments.add_argument("--copies", type=int, default=1, help="times that each training row occurs")
     arguments.add_argument("--groups", nargs="+", choices=("rows", "copies"), default=[None])
@@ -144,7 +145,7 @@ def main() -> None:
     problems: dict[str, Draw] = {name: partial(drawn, PROBLEMS[name]) for name in options.problems}
     if options.tables:
         problems = {path.name.split(".")[0]: partial(halves, table(path)) for path in options.tables}
-    kinds = ("trees", "groups", "voting", "alpha")
+    kinds = ("trees", "groups", "voting", "average", "alpha")
     names = ("refused", "cases", "truth", "held", "above, below", "upper(0.8)", "ends", "rms", "real", "most")
     print_head("problem", "framework", *kinds, *names)
     for framework in options.frameworks:

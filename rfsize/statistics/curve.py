@@ -197,7 +197,7 @@ def averaged(curves: Sequence[LossCurve], weights: Floats) -> LossCurve:
     return LossCurve(curves[0].sizes, loss, np.tensordot(weights, replicates, axes=1), curves[0].is_odd)
 
 
-def wider(replicates: Floats, factor: float) -> Floats:
+def wider(replicates: Floats, factor: float | Floats) -> Floats:
     """Replicates with ``factor`` times the distance from their mean, in logarithms; a loss of 0 stays 0."""
     mean = np.maximum(replicates.mean(axis=0), _LEAST)
     return np.asarray(np.minimum(mean * (replicates / mean) ** factor, 1.0))

@@ -192,7 +192,10 @@ def estimate_labels(outputs: TreeOutputs, criterion: Criterion, *, interval: boo
     votes_per_row = float(rows.n_trees[rows.used].mean())
     lacks = has_kinds and too_many_without_votes(n_dropped, len(rows.used))
     fewest = fewest_votes(len(outputs.classes))
-    curve = averaged([_curve(of_kind) for of_kind in fits], weights)
+    curves = [_curve(of_kind) for of_kind in fits]
+    curve = averaged(curves, weights)
+    if interval and criterion.average == "macro" and len(fits) > 1:
+        curve = replace(curve, replicates=wider(curve.replicates, _beside_apart(curves, weights)))
 
     def loss(n_trees: int) -> float:
         """The exact mean disagreement, which the curve interpolates."""
@@ -310,6 +313,16 @@ def _of_kinds(rows: _Rows, label: int | None) -> list[_Kind]:
 
 def _curve(of_kind: Fit) -> LossCurve:
     return LossCurve(ODD_SIZES, of_kind.loss(ODD_SIZES), of_kind.replicates(), is_odd=True)
+
+
+def _beside_apart(curves: list[LossCurve], weights: Floats) -> Floats:
+    """How much more the mean over classes scatters than if each class had rows of its own, at each size.
+
+    A row near a tie counts in both of its classes. Each class shares its ties evenly with all others.
+    """
+    scatter = weights[:, None] * np.array([curve.replicates.std(axis=0) for curve in curves])
+    apart = np.maximum((scatter**2).sum(axis=0), _LEAST)
+    return np.sqrt(1.0 + (scatter.sum(axis=0) ** 2 / apart - 1.0) / (len(curves) - 1.0))
 
 
 def _why_infinite(fits: list[Fit], criterion: Criterion) -> str:
