@@ -72,6 +72,15 @@ class Link:
         predicted = self.predicted(score)
         return self.slope * predicted * (1.0 - predicted)
 
+    def slopes(self, score: Floats) -> Floats:
+        """Derivatives of all predictions with respect to all mean scores, shape (…, n_scores, n_scores)."""
+        same = np.eye(score.shape[-1])
+        slopes = self.steepness(score)[..., None] * same
+        if self.kind == "softmax":
+            predicted = self.predicted(score)
+            slopes -= self.slope * predicted[..., None] * predicted[..., None, :] * (1.0 - same)
+        return np.asarray(slopes)
+
     def predictions(self, score: Floats, n_classes: int) -> Floats:
         """What a forest predicts from mean scores of shape (…, n_scores).
 

@@ -46,3 +46,29 @@ def variance_of_votes(votes: np.ndarray, size: int, loss: Callable[[list[float]]
             change[row, block] = (ahead - votes[row, block].sum() * lead / n) / n
     jackknife = (n_blocks - 1) * float(np.var(logs))
     return jackknife * (1.0 - own_share(margins, change, n_trees, [1.0] * n_rows, size))
+
+
+def sampling_variance(
+    score: np.ndarray, may_score: np.ndarray, drawn: np.ndarray, slope: list[float], units: list[int], *, even: bool
+) -> tuple[float, float]:
+    """What another training set brings to one prediction of one row, without the Monte Carlo bias; and that bias.
+
+    Scores have the shape (n_trees, n_scores). Which trees may score the row, (n_trees, n_bags), and how often the
+    training rows were drawn, (n_trees, n_rows, n_bags), have one bag for each score or for all.
+    """
+    n_trees, n_rows, n_bags = drawn.shape
+    means, spreads = drawn.mean(axis=0), drawn.var(axis=0)
+    effect, bias = dict.fromkeys(units, 0.0), 0.0
+    for bag in range(n_bags):
+        scores = [bag] if n_bags > 1 else range(score.shape[1])
+        trees = [tree for tree in range(n_trees) if may_score[tree, bag]]
+        values = [sum(slope[k] * float(score[tree, k]) for k in scores) for tree in trees]
+        centre = sum(values) / len(values)
+        variance = sum((value - centre) ** 2 for value in values) / (len(values) - 1)
+        for row in range(n_rows):
+            mean, spread = float(means[row, bag]), float(spreads[row, bag])
+            factor = float(means.sum() / spreads.sum()) if even else mean / spread if spread > 0.0 else 0.0
+            moved = [float(drawn[tree, row, bag]) * (value - centre) for tree, value in zip(trees, values, strict=True)]
+            effect[units[row]] += factor * sum(moved) / len(trees)
+            bias += factor**2 * spread * variance / len(trees)
+    return sum(value**2 for value in effect.values()) - bias, bias
