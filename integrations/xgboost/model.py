@@ -210,6 +210,7 @@ class XgboostForest(XgboostModel, Forest):
         super().__init__(model, learner, why_no_forest)
         self._grown = self.settings["gradient_booster"]["tree_train_param"]
         self._base = np.array(self.ensemble.conventions.base, dtype=np.float32)
+        self.has_bags_by_class = self.ensemble.trees_per_iteration > 1
         if any(float(self._grown.get(name, 1.0)) < 1.0 for name in _SAMPLINGS):  # else a file may have lost them
             self.learning_rate = learning_rate(float(self._grown["learning_rate"]), self._objective, self._base)
         updater = self.settings["gradient_booster"]["gbtree_train_param"]["updater"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -17,23 +18,21 @@ from rfsize._util import (
     refuse_unused,
     sample_weights,
     training_labels,
-    warn,
 )
 from rfsize.counting.count import count
 from rfsize.counting.coverage import Coverage
 from rfsize.counting.groups import NO_GROUPS, Groups, warning_of_copies
+from rfsize.counting.predictions import filled, filled_labels
 from rfsize.counting.sums import Means, Scores, Sums, n_bytes
 from rfsize.counting.task import Task, brought_here, tree_votes
 from rfsize.counting.training_rows import warning_of_training_rows
 from rfsize.counting.votes import Votes
-from rfsize.exceptions import FewVotesError, ForestWarning, NotAForestError
+from rfsize.exceptions import NotAForestError
 from rfsize.models.link import Predictor
 from rfsize.models.model import Forest, dependence_of, learning_rate_of
 from rfsize.models.training import ForestInTraining
 
 VOTINGS = ("auto", "hard", "soft")
-
-_NUMBERS = "biuf"  # kinds of types
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -225,7 +224,7 @@ class TreeOutputs:
         """
         output = task_of(self).forest.output
         if output == "labels":
-            return _labels(self, fill)
+            return self.predict_labels(fill)
         predicted = _predicted(self)
         if output == "class numbers":
             predicted = predictor_of(self).labels(predicted).astype(np.float64)
@@ -259,7 +258,8 @@ class TreeOutputs:
             If the rows with a label do not represent the others.
         """
         self.votes  # noqa: B018 - regression has none, and says so
-        return _labels(self, fill)
+        known = means_of(self).is_known, coverage_of_means(self)
+        return filled_labels(predictor_of(self), _predicted(self), *known, fill)
 
     def predict_proba(self, fill: float | None = None) -> Floats:
         """Predict probabilities with the trees that may vote on each row, averaged as the model does.
@@ -286,6 +286,124 @@ class TreeOutputs:
         """
         self.votes  # noqa: B018 - regression has none, and says so
         return _filled(self, _predicted(self), fill)
+
+    def agreement(self, n_trees: int | None = None) -> Floats:
+        """For each row, the probability that a forest gives it the label of an unlimited forest.
+
+        Labels are those of the model's own ``predict``: by majority vote, or by averaged scores and the threshold. With
+        the votes k of V trees and the density f of vote fractions over all rows, which T* rests on, it is
+
+            Σ_π f(π)·P(k | π)·agreement(T, π) / Σ_π f(π)·P(k | π),
+
+        see `rfsize.theory.agreement`; margins of scores take the place of votes as in T*. The mean over the rows is the
+        agreement that `rfsize.size` reports for this size.
+
+        Parameters
+        ----------
+        n_trees : int, optional
+            Size T of the forest; by default as many trees as the model has.
+
+        Returns
+        -------
+        ndarray of float, shape (n_rows,)
+            Probabilities; NaN for rows that no tree may vote on, or by averaged scores fewer than two.
+
+        Raises
+        ------
+        NotAForestError
+            If the model is boosted, which has no unlimited forest, or for regression, which has no labels.
+        FewVotesError
+            If too few trees predicted the rows.
+
+        References
+        ----------
+        D. Hernández-Lobato, G. Martínez-Muñoz, A. Suárez (2013). "How large should ensembles of classifiers be?"
+        Pattern Recognition 46(5), 1323-1336, equations 7 and 8 for each row. B. Efron (2016). "Empirical Bayes
+        deconvolution estimates." Biometrika 103(1), 1-20.
+
+        Examples
+        --------
+        Which rows might get another label from a forest of another seed?
+
+        >>> import rfsize
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from sklearn.ensemble import RandomForestClassifier
+        >>> X, y = load_breast_cancer(return_X_y=True)
+        >>> outputs = rfsize.tree_outputs(RandomForestClassifier(100, random_state=0).fit(X, y), X, y, oob=True)
+        >>> agreement = outputs.agreement()
+        >>> 0 < int((agreement < 0.9).sum()) < 30
+        True
+        >>> report = rfsize.size(outputs, alpha=0.99)
+        >>> bool(abs(agreement.mean() - (1 - report.loss_at(100).value)) < 1e-6)
+        True
+        """
+        return np.asarray(_estimator("labels").agreement_of_rows(self, n_trees))
+
+    def standard_error(self, of: str, bags: Any = None) -> Floats:
+        """How far the prediction of each row moves with another seed, or with another training set.
+
+        "seeds": √(v/T), where v is the variance of the trees' scores on the row and T the number of trees of the model.
+        "rows": √V by the infinitesimal jackknife, for a forest of unlimited size,
+
+            V = Σᵢ (mᵢ/wᵢ · Cov(Nᵢ, s))² − bias,
+
+        where Nᵢ is how often training row i is in a tree's bag, with the mean mᵢ and the variance wᵢ over trees, and s
+        the tree's score. With few trees each row's V is mostly noise: V/v of a row is shrunk towards that of all rows.
+        Another training set and another seed together move a prediction by the root of the sum of both squares. Links
+        from scores to predictions are taken to first order.
+
+        Parameters
+        ----------
+        of : {"seeds", "rows"}
+            What is another: the seed, or the training rows, drawn anew from where these came from.
+        bags : ndarray of shape (n_trees, n_training_rows), or TreeOutputs, optional
+            Only for "rows" of rows that the forest was not trained on: the bags of its training rows, by
+            `rfsize.inbag`, or how often each row was drawn, or the out-of-bag outputs of the training rows, which know
+            both. Out-of-bag outputs know their own bags.
+
+        Returns
+        -------
+        ndarray of float, shape (n_rows,) or (n_rows, n_classes)
+            In units of the prediction: numbers, or the probabilities of `predict_proba`. NaN for rows that fewer than
+            two trees may predict, and for "seeds" of more than 30 million rows for those whose scores are not kept.
+
+        Raises
+        ------
+        FewVotesError
+            If the trees are too few to tell V of all rows together from noise; the message says how many it takes.
+        NotAForestError
+            If the model is boosted, or the outputs are counted votes, which have no scores.
+        ValueError
+            If bags are missing, do not fit, or would have no effect, or the outputs no longer refer to a model.
+
+        References
+        ----------
+        S. Wager, T. Hastie, B. Efron (2014). "Confidence intervals for random forests: the jackknife and the
+        infinitesimal jackknife." Journal of Machine Learning Research 15, 1625-1651. S. Wager, S. Athey (2018).
+        "Estimation and inference of heterogeneous treatment effects using random forests." Journal of the American
+        Statistical Association 113(523), 1228-1242.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import rfsize
+        >>> from sklearn.datasets import make_friedman1
+        >>> from sklearn.ensemble import RandomForestRegressor
+        >>> X, y = make_friedman1(500, noise=1.0, random_state=0)
+        >>> forest = RandomForestRegressor(300, random_state=0).fit(X[:300], y[:300])
+        >>> outputs = rfsize.tree_outputs(forest, X[300:])
+        >>> of_seeds = outputs.standard_error("seeds")
+        >>> of_rows = outputs.standard_error("rows", bags=rfsize.inbag(forest, X[:300]))
+        >>> bool(of_seeds.mean() < of_rows.mean())
+        True
+        >>> error = np.hypot(of_seeds, of_rows)  # with another training set and another seed
+        """
+        return np.asarray(_estimator("sampling_variance").standard_error(self, of, bags))
+
+
+def _estimator(module: str) -> Any:
+    """A module of estimates, which take outputs, so that this module cannot import them."""
+    return import_module(f"rfsize.statistics.{module}")
 
 
 def task_of(outputs: TreeOutputs) -> Task:
@@ -434,76 +552,10 @@ def outputs_of_votes(votes: Votes) -> TreeOutputs:
     return TreeOutputs(len(votes), votes.n_trees, votes, source="oob" if votes.is_out_of_bag else "rows given")
 
 
-# Predictions
-
-
 def _predicted(outputs: TreeOutputs) -> Floats:
     """Predictions for all rows; meaningless for rows that no tree may vote on."""
     return predictor_of(outputs).predictions(means_of(outputs).mean)
 
 
-def _labels(outputs: TreeOutputs, fill: Any) -> NDArray[Any]:
-    """Predicted labels; `FewVotesError` if some rows have no label and ``fill`` is None."""
-    predictor, is_known = predictor_of(outputs), means_of(outputs).is_known
-    labels = predictor.classes[predictor.labels(_predicted(outputs))]
-    _warn_of_coverage(outputs)
-    if fill is not None:
-        return _with_fill(labels, is_known, fill)
-    if not is_known.all():
-        raise FewVotesError(
-            f"{_without_votes(is_known)}. They have no label: choose one by fill=, such as fill={_unused(labels)!r}, "
-            "or take outputs.predict_proba() or rfsize.oob_predict_proba(model, X), which give NaN for them"
-        )
-    return np.asarray(labels)
-
-
 def _filled(outputs: TreeOutputs, predicted: NDArray[Any], fill: Any) -> NDArray[Any]:
-    """Predictions, with ``fill`` (or NaN if that is None) for rows that no tree may vote on."""
-    is_known = means_of(outputs).is_known
-    if not _warn_of_coverage(outputs) and fill is None and not is_known.all():
-        warn(
-            f"{_without_votes(is_known)}. Their prediction is NaN: leave them out, or train more trees, or train with "
-            "a smaller bagging fraction",
-            ForestWarning,
-        )
-    mask = is_known if predicted.ndim == 1 else is_known[:, None]
-    return _with_fill(predicted, mask, np.nan if fill is None else fill)
-
-
-def _warn_of_coverage(outputs: TreeOutputs) -> bool:
-    """Warn, and return whether you do, if a score of the predictions would mislead."""
-    problem = coverage_of_means(outputs).problem_of_some("how good the forest is on fresh rows")
-    if problem is not None:
-        warn(str(problem), ForestWarning)
-    return problem is not None
-
-
-def _without_votes(is_known: Bools) -> str:
-    """First half of the messages about rows that no tree may vote on."""
-    n_rows = np.count_nonzero(~is_known)
-    return f"{n_rows:,} of the training rows have no out-of-bag tree: every tree saw them or a row of their group"
-
-
-def _with_fill(predicted: NDArray[Any], mask: Bools, fill: Any) -> NDArray[Any]:
-    """Predictions where ``mask`` is set, and ``fill`` elsewhere; ``ValueError`` if no type holds both."""
-    if predicted.dtype == object:
-        return np.where(mask, predicted, np.array(fill, dtype=object))
-    value, are_numbers = np.asarray(fill), predicted.dtype.kind in _NUMBERS
-    wide = np.result_type(predicted.dtype, np.min_scalar_type(fill)) if are_numbers else predicted.dtype
-    fits = value.ndim == 0 and value.dtype.kind in (_NUMBERS if are_numbers else predicted.dtype.kind)
-    # No integer type holds, for example, large unsigned labels and -1.
-    if not fits or (wide.kind == "f" and predicted.dtype.kind + value.dtype.kind in ("ui", "iu")):
-        raise ValueError(
-            f"fill must be a {'number' if are_numbers else 'word'}, as the predictions are, and {predicted.dtype} must "
-            f"go with it, found {fill!r}: give another, such as fill={_unused(predicted)!r}"
-        )
-    return np.where(mask, predicted.astype(wide) if are_numbers else predicted, value)
-
-
-def _unused(labels: NDArray[Any]) -> Any:
-    """A value that is none of the labels."""
-    if labels.dtype.kind not in _NUMBERS:
-        return "unknown"
-    if labels.dtype.kind == "u":
-        return int(np.setdiff1d(np.arange(labels.size + 1), labels)[0])
-    return -1 if not (labels == -1).any() else int(labels.min()) - 1
+    return filled(predicted, means_of(outputs).is_known, coverage_of_means(outputs), fill)

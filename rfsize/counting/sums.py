@@ -206,6 +206,14 @@ class Scores:
             covariance = self.scatter[np.arange(len(self)), place] / (self.n_votes - 1.0)
         return np.where(self.n_votes > 1, covariance, np.nan)
 
+    def covariances(self) -> Floats:
+        """Covariances of all scores of each row, shape (n_rows, n_scores, n_scores); NaN for fewer than two trees."""
+        first, second = np.triu_indices(self.n_scores)
+        covariances = np.empty((len(self), self.n_scores, self.n_scores))
+        freedom = np.where(self.n_votes > 1, self.n_votes - 1.0, np.nan)
+        covariances[:, first, second] = covariances[:, second, first] = self.scatter / freedom[:, None]
+        return covariances
+
 
 @dataclass(frozen=True, eq=False)
 class Blocks:

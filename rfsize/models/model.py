@@ -311,6 +311,8 @@ class Forest(Model):
         If the predictions depend on the seed even in a forest of unlimited size: why, and what to do.
     learning_rate : LearningRate or None
         If a learning rate scales the trees' scores: the effect on the forest.
+    has_bags_by_class : bool
+        Whether the trees of each class have bags of their own.
     sampled_by : str
         Parameters by which training samples rows or columns, so that trees differ, for messages.
     """
@@ -318,6 +320,7 @@ class Forest(Model):
     shared_bags: str | None = None
     seed_dependence: str | None = None
     learning_rate: LearningRate | None = None
+    has_bags_by_class: bool = False
     sampled_by: ClassVar[str] = "a part of the rows or columns for each tree"
 
     def tree_scores(self, X: Any, inbag: Bools | None = None) -> Floats:

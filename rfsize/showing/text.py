@@ -29,6 +29,8 @@ RARE = 0.05
 
 _CLASSES, _COLUMNS, _LETTERS = 12, 20, 24  # shown at most: of many classes, of many columns, and of a long name
 
+_MANY_BELOW = 0.1  # share of rows below alpha that a report names
+
 _Class = TypeVar("_Class")
 
 _VOTED = {"hard": "majority vote", "soft": "averaged scores"}
@@ -400,6 +402,11 @@ def _notes_on_labels(report: Report) -> list[str]:
         ]
     if details.predict_voting not in (None, details.voting):
         noted.append(_own_predict(details.voting, str(details.predict_voting)))
+    if report.enough and (details.below_alpha or 0.0) >= _MANY_BELOW:
+        share, level = in_round_percent(details.below_alpha), level_in_words(report.criterion)
+        noted.append(
+            f"{share} of rows get their label less surely than by {level}: outputs.agreement({report.n_kept}) tells"
+        )
     return noted
 
 

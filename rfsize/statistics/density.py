@@ -162,17 +162,22 @@ class MarginCells(NamedTuple):
     @classmethod
     def of(cls, margin: Floats, n_trees: NDArray[np.int32], *, folded: bool = True) -> MarginCells:
         """The cells of margins over one rival each, shape (n_rows,)."""
-        longest = np.arctan(np.maximum(_LONG, _LONG_IN_NOISE / np.sqrt(n_trees)))
-        # The variance of votes divides by n, not by n − 1.
-        angle = np.clip(np.arctan(margin / np.sqrt(1.0 - 1.0 / n_trees)), -longest, longest)
+        angle, _, is_far, *_ = cls.of_rows(margin, n_trees)
         size = np.floor(np.log(n_trees) / math.log(_VOTES_RATIO))
-        is_far = np.abs(angle) >= longest
         place = np.where(is_far, np.sign(angle) * 2 * _CELLS_PER_RADIAN, np.floor(angle * _CELLS_PER_RADIAN))
         cell = _numbered(((size + 1) * (4 * _CELLS_PER_RADIAN + 1) + place).astype(np.int64))
         rows = np.bincount(cell).astype(np.float64)
         trees = np.bincount(cell, weights=n_trees)
         far = np.bincount(cell, weights=is_far) > 0.0
         return cls(np.bincount(cell, weights=n_trees * angle) / trees, trees / rows, far, rows, folded)
+
+    @classmethod
+    def of_rows(cls, margin: Floats, n_trees: NDArray[np.int32]) -> MarginCells:
+        """A cell for each row."""
+        longest = np.arctan(np.maximum(_LONG, _LONG_IN_NOISE / np.sqrt(n_trees)))
+        # The variance of votes divides by n, not by n − 1.
+        angle = np.clip(np.arctan(margin / np.sqrt(1.0 - 1.0 / n_trees)), -longest, longest)
+        return cls(angle, n_trees, np.abs(angle) >= longest, np.ones(len(angle)))
 
     def log_likelihood(self, pi: Floats) -> Floats:
         """The log-likelihood of margins as if from votes, if a fraction π votes for the rival, or for the leader."""

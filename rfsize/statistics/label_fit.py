@@ -53,6 +53,8 @@ _MOST_FRACTIONS = 4096  # more distinct vote fractions than this are merged, on 
 # Margins are merged if they agree to one part in _PARTS; Φ(−40) is 0 in double precision.
 _PARTS, _SHORTEST, _LONGEST = 512, 1e-12, 40.0
 
+_ROWS_PER_BLOCK = 4096  # of likelihoods of single rows
+
 _RIVAL_ROWS = 5000  # rows on which the contribution of further rivals is computed
 
 # Sizes at which disagreement is measured, on how many rows, and the size from which on the normal law holds.
@@ -128,10 +130,33 @@ class Fit:
         """The same from other votes or scores of the rows, for instance without a block of trees."""
         if not (_n_trees(sample) > 1).any():
             return self.loss(sizes)  # these trees tell nothing
+        distance = measured(sample, cut, self.label)
         if self.density is None:
-            points, mass = _points(measured(sample, cut, self.label))
+            points, mass = _points(distance)
             return replace(self, distances=points, mass=mass).loss(sizes) if len(points) else self.loss(sizes)
-        return replace(self, mass=fitted_again(self.density, _cells(sample, cut, self.label))).loss(sizes)
+        cells = _cells(distance, folded=self.label is None)
+        return replace(self, mass=fitted_again(self.density, cells)).loss(sizes)
+
+    def of_rows(self, sample: Sample, cut: float, size: int) -> Floats:
+        """The disagreement of each row by its own votes or scores, for forests of one odd size, shape (n_rows,).
+
+        The density of all rows is the prior of each row's distance.
+        """
+        distance, sizes = measured(sample, cut), np.array([size])
+        factor = interpolated(sizes, ODD_SIZES, self.factor[None])[0]
+        if self.density is None:
+            of_votes = isinstance(distance, VoteCounts)
+            apart = distance.losing / distance.n_trees if of_votes else distance.margin.min(axis=1)
+            return law(apart, sizes, of_votes=of_votes)[:, 0] * factor
+        cells, of_points = _cells(distance, merged=False), self._law(sizes)[:, 0]
+        loss = np.empty(len(cells.rows))
+        for start in range(0, len(loss), _ROWS_PER_BLOCK):
+            block = slice(start, start + _ROWS_PER_BLOCK)
+            of_block = cells._make([of[block] for of in cells[:-1]] + [cells.folded])
+            log_likelihood = of_block.log_likelihood(self.density.fractions)
+            mass = np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True)) * self.mass
+            loss[block] = mass @ of_points / mass.sum(axis=1)
+        return np.asarray(loss * factor)
 
     def why_infinite(self, level: float) -> str | None:
         """Why no size reaches the level, if rows are exactly tied; None if they are not."""
@@ -197,7 +222,8 @@ def fit(
     of_votes = isinstance(distance, VoteCounts)
     density, warning = None, None
     if method != "plugin":
-        density = fit_density(_cells(sample if among is None else among, cut, label), with_draws=with_draws)
+        every = distance if among is None else measured(among, cut, label)
+        density = fit_density(_cells(every, folded=label is None), with_draws=with_draws)
         warning = tie_warning(density.peak, "scores" if of_scores else "votes")
         if method == "auto" and warning is not None:
             density = None
@@ -216,11 +242,12 @@ def fit(
     return _with_factors(nearest, distance, cut, blocks, of_scores=of_scores)
 
 
-def _cells(sample: Sample, cut: float, label: int | None) -> VoteCells | MarginCells:
-    distance, folded = measured(sample, cut, label), label is None
+def _cells(distance: VoteCounts | Margins, *, merged: bool = True, folded: bool = True) -> VoteCells | MarginCells:
     if isinstance(distance, VoteCounts):
-        return VoteCells.of(distance.losing, distance.n_trees, np.ones(len(distance.losing)), folded=folded)
-    return MarginCells.of(distance.margin.min(axis=1), distance.n_trees, folded=folded)
+        votes = distance.losing, distance.n_trees, np.ones(len(distance.losing))
+        return VoteCells.of(*votes, folded=folded) if merged else VoteCells(*votes)
+    margins = distance.margin.min(axis=1), distance.n_trees
+    return MarginCells.of(*margins, folded=folded) if merged else MarginCells.of_rows(*margins)
 
 
 def _points(distance: VoteCounts | Margins) -> tuple[Floats, Floats]:
@@ -297,7 +324,7 @@ def _n_trees(sample: Sample) -> Int64s:
 def _smooth_curve(sample: Sample, cut: float) -> Floats:
     distance = measured(sample, cut)
     assert isinstance(distance, Margins)
-    density = fit_density(_cells(sample, cut, None), with_draws=False)
+    density = fit_density(_cells(distance), with_draws=False)
     return np.asarray(density.mass @ _law_of_density(False) * _further_rivals(distance))
 
 

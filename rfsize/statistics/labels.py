@@ -20,10 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import theory
-from rfsize._util import Bools, Floats, Int64s, in_percent
+from rfsize._util import Bools, Floats, Int64s, in_percent, whole
 from rfsize.counting.coverage import fewest_votes, too_many_without_votes
-from rfsize.counting.outputs import TreeOutputs, coverage, predictor_of, voting_of
+from rfsize.counting.outputs import TreeOutputs, coverage, distinct, predictor_of, voting_of, why_no_forest
 from rfsize.counting.sums import Blocks, Scores, leading
+from rfsize.exceptions import FewVotesError, NotAForestError
 from rfsize.statistics.criterion import Criterion
 from rfsize.statistics.curve import (
     REPLICATES,
@@ -31,6 +32,7 @@ from rfsize.statistics.curve import (
     Estimate,
     LossCurve,
     averaged,
+    check_votes,
     interpolated,
     no_votes_error,
     problem_of_votes,
@@ -48,6 +50,7 @@ FEWEST_ROWS = 50
 _MODEL_ERROR = 0.03
 
 _LEAST = 1e-300
+_ROWS_OF_SHARE = 20_000  # on which the share of rows below alpha is counted
 _BINS = 25  # of the rows' distances from a tie
 _FARTHEST = 3.0  # margin in a picture
 
@@ -88,6 +91,9 @@ class LabelDetails:
         The share of labels that still change, among the rows on which each class leads.
     probabilities : list of float or None
         Mean probability of each class over the rows; None if there are no scores.
+    below_alpha : float or None
+        Share of the rows to which a forest of the trees that are kept gives the label of an unlimited forest with a
+        probability below alpha; None for averages over classes.
     distances : Distances
         How near to a tie the rows are.
     """
@@ -99,6 +105,7 @@ class LabelDetails:
     label_shares: dict[Any, float]
     by_class: dict[Any, LossCurve]
     probabilities: list[float] | None
+    below_alpha: float | None
     distances: Distances
 
     def classes_of_few_rows(self, n_rows: int) -> dict[Any, int]:
@@ -149,6 +156,10 @@ class _Rows:
     def of_scores(self) -> bool:
         return isinstance(self.sample, Scores)
 
+    @property
+    def votes_per_row(self) -> float:
+        return float(self.n_trees[self.used].mean())
+
     def where(self, mask: Bools) -> Sample:
         """The sample of some of the rows."""
         return self.sample.take(mask) if isinstance(self.sample, Scores) else self.sample[mask]
@@ -189,9 +200,7 @@ def estimate_labels(outputs: TreeOutputs, criterion: Criterion, *, interval: boo
     kinds, weights = _kinds(rows, by_class=criterion.average == "macro")
     fits = [rows.fit(kind, criterion.method, with_draws=interval) for kind in kinds]
     n_dropped = int(np.count_nonzero(~rows.used))
-    votes_per_row = float(rows.n_trees[rows.used].mean())
-    lacks = has_kinds and too_many_without_votes(n_dropped, len(rows.used))
-    fewest = fewest_votes(len(outputs.classes))
+    problem, lacks = _problem(outputs, rows, has_kinds)
     curves = [_curve(of_kind) for of_kind in fits]
     curve = averaged(curves, weights)
     if interval and criterion.average == "macro" and len(fits) > 1:
@@ -201,20 +210,74 @@ def estimate_labels(outputs: TreeOutputs, criterion: Criterion, *, interval: boo
         """The exact mean disagreement, which the curve interpolates."""
         return float(weights @ [of_kind.loss(np.array([n_trees]))[0] for of_kind in fits])
 
-    guess = curve.size(criterion.level)
+    guess, expected = curve.size(criterion.level), curve
     n_trees = math.inf if lacks else theory.smallest_size(loss, criterion.level, guess=guess, odd=True)
     if interval:
         curve = _with_tree_noise(curve, rows, kinds, fits, weights)
+
+    def below_alpha() -> float | None:
+        if criterion.average == "macro":
+            return None
+        part = np.arange(len(rows.used)) % max(1, len(rows.used) // _ROWS_OF_SHARE) == 0
+        kept = int(min(n_trees, outputs.n_trees))
+        losses = _losses_of_rows(rows, [kind.mask & part for kind in kinds], fits, expected, kept)
+        return float(np.mean(losses[part & rows.used] > criterion.level))
+
     return Estimate(
         curve,
         n_trees,
         n_rows=int(np.count_nonzero(rows.used)),
         n_dropped=n_dropped,
-        votes_per_row=votes_per_row,
-        problem=problem_of_votes(outputs, votes_per_row, n_dropped, len(rows.used), fewest=fewest, lacks=lacks),
+        votes_per_row=rows.votes_per_row,
+        problem=problem,
         why_infinite=_why_infinite(fits, criterion) if math.isinf(n_trees) else None,
-        details=_details(outputs, criterion, voting, rows, fits, weights) if interval else None,
+        details=_details(outputs, criterion, voting, rows, fits, weights, below_alpha()) if interval else None,
     )
+
+
+def agreement_of_rows(outputs: TreeOutputs, n_trees: int | None) -> Floats:
+    """See `TreeOutputs.agreement`."""
+    if (why := why_no_forest(outputs)) is not None:
+        raise NotAForestError(why)
+    outputs.votes  # noqa: B018 - regression has none, and says so
+    n_trees = whole("n_trees", outputs.n_trees if n_trees is None else n_trees, at_least=1, at_most=theory.MAX_TREES)
+    counted, agreement = distinct(outputs), np.full(outputs.n_rows, np.nan)
+    check_votes(counted, Criterion("labels"))
+    rows, has_kinds = _rows(counted, voting_of(counted, "auto"))
+    problem, _ = _problem(counted, rows, has_kinds) if rows.used.any() else (str(no_votes_error(counted, "a vote")), 0)
+    if problem is not None:
+        raise FewVotesError(problem)
+    kinds, weights = _kinds(rows, by_class=False)
+    fits = [rows.fit(kind, "auto", with_draws=False) for kind in kinds]
+    losses = _losses_of_rows(
+        rows, [kind.mask for kind in kinds], fits, averaged([_curve(of_kind) for of_kind in fits], weights), n_trees
+    )
+    once, index = outputs.groups.once, outputs.groups.index
+    number = np.arange(outputs.n_rows) if once is None else np.flatnonzero(once)
+    number = number[rows.sample.number] if isinstance(rows.sample, Scores) else number
+    agreement[number] = 1.0 - losses
+    if once is not None and index is not None:  # copies get what the first of them gets
+        first = np.flatnonzero(once & (index >= 0))
+        of_group = agreement[first[np.argsort(index[first])]]
+        agreement = np.where(index >= 0, of_group[index], agreement)
+    return agreement
+
+
+def _losses_of_rows(rows: _Rows, masks: list[Bools], fits: list[Fit], curve: LossCurve, n_trees: int) -> Floats:
+    """Disagreement of each row, NaN where it has too few votes, with the mean that the curve has at this size."""
+    losses = np.full(len(rows.used), np.nan)
+    for mask, of_kind in zip(masks, fits, strict=True):
+        if mask.any():
+            losses[mask] = of_kind.of_rows(rows.where(mask), rows.cut, n_trees - (n_trees % 2 == 0))
+    mean = float(np.nanmean(losses))
+    return np.minimum(losses * (curve.at(n_trees) / mean), 1.0) if mean > 0.0 else losses
+
+
+def _problem(outputs: TreeOutputs, rows: _Rows, has_kinds: bool) -> tuple[str | None, bool]:
+    """Why the votes tell no size, None if they do; and whether rows of some kind have none."""
+    n_rows, n_dropped = len(rows.used), int(np.count_nonzero(~rows.used))
+    lacks, fewest = has_kinds and too_many_without_votes(n_dropped, n_rows), fewest_votes(len(outputs.classes))
+    return problem_of_votes(outputs, rows.votes_per_row, n_dropped, n_rows, fewest=fewest, lacks=lacks), lacks
 
 
 def leading_labels(outputs: TreeOutputs, criterion: Criterion) -> Int64s:
@@ -385,7 +448,13 @@ def _changes(on_kinds: list[Blocks], rows: _Rows, weights: Floats) -> MarginChan
 
 
 def _details(
-    outputs: TreeOutputs, criterion: Criterion, voting: str, rows: _Rows, fits: list[Fit], weights: Floats
+    outputs: TreeOutputs,
+    criterion: Criterion,
+    voting: str,
+    rows: _Rows,
+    fits: list[Fit],
+    weights: Floats,
+    below_alpha: float | None,
 ) -> LabelDetails:
     classes = outputs.classes.tolist()
     shares = np.bincount(rows.leader[rows.used], minlength=len(classes)) / np.count_nonzero(rows.used)
@@ -399,6 +468,7 @@ def _details(
         label_shares=dict(zip(classes, shares.tolist(), strict=True)),
         by_class=_by_class(rows, classes, criterion),
         probabilities=_probabilities(outputs),
+        below_alpha=below_alpha,
         distances=_distances(fits, weights),
     )
 

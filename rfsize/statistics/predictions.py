@@ -198,10 +198,7 @@ def _drawn(scores: Scores, draws: int) -> Floats:
 
 def _root_of_covariance(scores: Scores) -> Floats:
     """Lower triangular root of each row's covariance of the classes' scores, shape (n_rows, n_scores, n_scores)."""
-    n_scores = scores.n_scores
-    first, second = np.triu_indices(n_scores)
-    covariance = np.empty((len(scores), n_scores, n_scores))
-    covariance[:, first, second] = covariance[:, second, first] = scores.scatter / (scores.n_votes - 1.0)[:, None]
+    covariance = scores.covariances()
     # The covariance is singular if there are fewer trees than classes, or if scores add up to a constant.
     least = np.trace(covariance, axis1=1, axis2=2) * 1e-9 + 1e-200
-    return np.asarray(np.linalg.cholesky(covariance + least[:, None, None] * np.eye(n_scores)))
+    return np.asarray(np.linalg.cholesky(covariance + least[:, None, None] * np.eye(scores.n_scores)))

@@ -18,11 +18,11 @@ Without replacement wᵢ = mᵢ·(1 − mᵢ), and mᵢ/wᵢ = n/(n − s) is th
     S. Wager, S. Athey (2018). "Estimation and inference of heterogeneous treatment effects using random forests."
     Journal of the American Statistical Association 113(523), 1228-1242.
 
-Of B trees, each Cᵢ has an error with the variance wᵢ·v/B. Their squares add up to the Monte Carlo bias, which is taken
-off. What remains of it is noise with a variance of 2·bias²/n. It hides the V of single rows where there are not many
-more trees than training rows, and hardly that of all rows together. So V/v of each row is shrunk towards that of all
-rows: its posterior mean, if the true values have a gamma distribution whose mean and variance fit all rows (B. Efron
-(2010). *Large-Scale Inference.* Cambridge University Press).
+Of B trees, each Cᵢ has an error with the variance wᵢ·v·(B − 1)/B². Their squares add up to the Monte Carlo bias, which
+is taken off. What remains of it is noise with a variance of 2·bias²/n. It hides the V of single rows where there are
+not many more trees than training rows, and hardly that of all rows together. So V/v of each row is shrunk towards that
+of all rows: its posterior mean, if the true values have a gamma distribution whose mean and variance fit all rows (B.
+Efron (2010). *Large-Scale Inference.* Cambridge University Press).
 """
 
 from __future__ import annotations
@@ -35,9 +35,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize._util import Bools, Floats, Int64s, blocks
-from rfsize.counting.outputs import TreeOutputs
+from rfsize._util import CELLS_PER_BLOCK, Bools, Floats, Int64s, blocks, choice, how_many, refuse_unused
+from rfsize.counting.outputs import TreeOutputs, task_of, why_no_forest
+from rfsize.counting.sums import Scores
 from rfsize.counting.task import Task
+from rfsize.exceptions import FewVotesError, NotAForestError
 from rfsize.models.link import Link
 from rfsize.statistics.curve import SEED
 from rfsize.walking.leaves import leaf_lookup
@@ -49,6 +51,10 @@ ROWS = 2000
 _UNEVEN = 1.5
 
 _ROWS_COMPARED = 300  # whose errors tell how far those of all rows go together
+
+# Ratios V/v are sought on so many points, from this share of the mean on; a scatter below this share of its square is
+# none.
+_POINTS, _LEAST_RATIO, _NO_SCATTER, _ROWS_PER_BLOCK = 256, 0.02, 1e-4, 4096
 
 Take = Callable[[int, int], NDArray[Any]]
 """How often training rows ``start`` to ``stop`` are in each bag, shape (n, n_trees, 1 or trees_per_iteration)."""
@@ -105,7 +111,7 @@ class TrainingBags:
         n_trees = take(0, 1).shape[1]
         ranges = list(blocks(n_rows, n_trees, what="bags"))
         drawn = (take(*bounds).astype(np.float64) for bounds in ranges)
-        mean, variance = np.concatenate([(of.mean(axis=1), of.var(axis=1)) for of in drawn], axis=1)
+        mean, variance = np.concatenate([(of.mean(axis=1), of.var(axis=1, ddof=1)) for of in drawn], axis=1)
         # By chance alone the ratio of a row varies over forests, and its square is too large.
         if mean.var() <= _UNEVEN * variance.mean() / n_trees and variance.any():
             factor = np.full(mean.shape, mean.sum() / variance.sum())
@@ -150,29 +156,145 @@ def pooled_variances(outputs: TreeOutputs) -> PooledVariances | None:
     rows = np.arange(task.n_rows)
     if task.n_rows > ROWS:
         rows = np.sort(np.random.default_rng(SEED).choice(task.n_rows, ROWS, replace=False))
-    bags = training_bags(task)
+    return _variances(task, rows, training_bags(task))[1]
+
+
+def standard_error(outputs: TreeOutputs, of: str, bags: Any) -> Floats:
+    """See `TreeOutputs.standard_error`."""
+    choice("of", of, ("seeds", "rows"))
+    if (why := why_no_forest(outputs)) is not None:
+        raise NotAForestError(why)
+    if outputs.scores is None or outputs.predictor is None:
+        raise NotAForestError(
+            "a standard error takes the trees' scores, and counted Votes have none: give rfsize.tree_outputs the model "
+            "and its rows, or take outputs.agreement(), which takes votes"
+        )
+    if outputs.predictor.link.kind == "step":
+        raise ValueError(
+            "predictions of 0 or 1 move in steps, so they have no standard error: take outputs.agreement(), or train "
+            "with another objective"
+        )
+    if of == "seeds":
+        refuse_unused("another seed brings other bags. Leave it out", bags=bags)
+        number, variance = outputs.scores.number, _by_seeds(outputs.scores, outputs.predictor.link) / outputs.n_trees
+    else:
+        number, variance = np.arange(outputs.n_rows), _by_rows(outputs, bags)
+    if not len(outputs.classes):
+        variance = variance[:, 0]
+    elif variance.shape[1] == 1:
+        variance = np.repeat(variance, 2, axis=1)
+    error = np.full((outputs.n_rows, *variance.shape[1:]), np.nan)
+    error[number] = np.sqrt(variance)
+    return error
+
+
+def _by_seeds(scores: Scores, link: Link) -> Floats:
+    """Variance of each prediction over single trees, shape (n_rows, n_outputs)."""
+    slopes, variance = link.slopes(scores.mean), np.empty(scores.mean.shape)
+    step = max(1, CELLS_PER_BLOCK // scores.n_scores**2)
+    for start in range(0, len(scores), step):
+        rows = np.arange(start, min(start + step, len(scores)))
+        variance[rows] = np.einsum("rkj,rjl,rkl->rk", slopes[rows], scores.take(rows).covariances(), slopes[rows])
+    return np.maximum(variance, 0.0)
+
+
+def _by_rows(outputs: TreeOutputs, bags: Any) -> Floats:
+    """V of each prediction, shrunk towards that of all rows, shape (n_rows, n_outputs)."""
+    task = task_of(outputs)
+    if task.bags is not None:
+        refuse_unused("out-of-bag outputs know the bags of their rows. Leave it out", bags=bags)
+    known = training_bags(task) if task.bags is not None else _given_bags(bags, outputs)
+    variances, of_all = _variances(task, np.arange(task.n_rows), known)
+    if of_all is None:
+        raise FewVotesError(
+            "no two trees predict any of the rows, so nothing tells how far they move: train more trees"
+        )
+    if not of_all.is_known:
+        ratio = 3.0 * of_all.error / max(of_all.by_rows, of_all.error, np.finfo(np.float64).tiny)
+        enough = int(float(f"{max(ratio, 1.1) * outputs.n_trees:.2g}"))
+        raise FewVotesError(
+            f"{how_many(outputs.n_trees, 'tree')} on {how_many(outputs.n_rows, 'row')} do not tell from noise what "
+            f"another {how_many(known.n_rows, 'training row')} would bring: train some {enough:,} trees or more, or "
+            "take more rows at once, and make sure that the bags are those of this model",
+            enough=enough,
+        )
+    return _shrunk(variances, known.n_units)
+
+
+def _shrunk(variances: RowVariances, n_units: int) -> Floats:
+    """Posterior means of V, whose ratios to v have a gamma distribution over the rows, with the mean of all V."""
+    by_tree, by_rows, bias = variances
+    is_known = by_tree > 0.0
+    ratio, noise = by_rows[is_known] / by_tree[is_known], bias[is_known] / by_tree[is_known]
+    mean = by_rows[is_known].sum() / by_tree[is_known].sum()
+    scatter = np.mean((ratio - mean) ** 2 - 2.0 * noise**2 / n_units - 4.0 * noise / n_units * mean)
+    grid = mean * np.geomspace(_LEAST_RATIO, max(1.0 / _LEAST_RATIO, ratio.max() / mean), _POINTS)
+    shape = min(mean**2 / max(scatter, _NO_SCATTER * mean**2), 1.0 / _NO_SCATTER)
+    log_prior = shape * (np.log(grid / mean) - grid / mean)
+    posterior = np.empty(len(ratio))
+    for start in range(0, len(ratio), _ROWS_PER_BLOCK):
+        block = slice(start, start + _ROWS_PER_BLOCK)
+        own = noise[block, None]
+        variance = 2.0 * own**2 / n_units + 4.0 * own / n_units * grid
+        log_mass = log_prior - 0.5 * np.log(variance) - 0.5 * (ratio[block, None] - grid) ** 2 / variance
+        mass = np.exp(log_mass - log_mass.max(axis=1, keepdims=True))
+        posterior[block] = mass @ grid / mass.sum(axis=1)
+    shrunk = np.where(np.isnan(by_tree), np.nan, 0.0)
+    shrunk[is_known] = posterior * by_tree[is_known]
+    return np.asarray(shrunk * (by_rows[is_known].sum() / shrunk[is_known].sum()))
+
+
+def _given_bags(bags: Any, outputs: TreeOutputs) -> TrainingBags:
+    """Bags that the user gives for fresh rows; ``ValueError`` if they do not fit the model."""
+    forest = task_of(outputs).forest
+    if bags is None:
+        raise ValueError(
+            "what another training set brings is read from the bags of the training rows: give "
+            "bags=rfsize.inbag(model, X_train), or bags=rfsize.tree_outputs(model, X_train, oob=True)"
+        )
+    if isinstance(bags, TreeOutputs):
+        task = task_of(bags)
+        if task.bags is None or (task.forest.digest, bags.n_trees) != (forest.digest, outputs.n_trees):
+            raise ValueError(
+                "bags are not out-of-bag outputs of this model: give tree_outputs(model, X_train, oob=True)"
+            )
+        return training_bags(task)
+    if forest.has_bags_by_class:
+        raise ValueError(
+            "bags hold one bag for each iteration, and here the tree of each class has its own: give "
+            "bags=rfsize.tree_outputs(model, X_train, y_train, oob=True)"
+        )
+    drawn = np.asarray(bags)
+    if drawn.ndim != 2 or drawn.dtype.kind not in "bui" or len(drawn) != outputs.n_trees or not drawn.size:
+        raise ValueError(
+            f"bags must be an array of shape ({outputs.n_trees}, n_training_rows) that says whether or how often each "
+            f"row is in the bag of each tree, found one of {drawn.dtype} and shape {drawn.shape}: give "
+            "rfsize.inbag(model, X_train)"
+        )
+    if (drawn == drawn[:1]).all():
+        raise ValueError("bags are the same for all trees, so they tell nothing: give rfsize.inbag(model, X_train)")
+    return TrainingBags.of(lambda start, stop: drawn[:, start:stop].T[:, :, None], drawn.shape[1])
+
+
+def _variances(task: Task, rows: Int64s, bags: TrainingBags) -> tuple[RowVariances, PooledVariances | None]:
+    """The jackknife on rows with these ascending numbers, and its means over rows and outputs."""
     variances, shares = [], []
     for parts, n_votes in _parts_of_rows(task, rows, bags):
         variances.append(row_variances(parts, n_votes, bags))
-        shares.append((parts / n_votes[..., None, None])[:, :: max(1, len(rows) // _ROWS_COMPARED)])
+        shares.append((parts / np.maximum(n_votes, 1.0)[..., None, None])[:, :: max(1, len(rows) // _ROWS_COMPARED)])
     joined = RowVariances(*(np.concatenate(of) for of in zip(*variances, strict=True)))
-    return pooled(joined, np.concatenate(shares, axis=1), bags)
-
-
-def pooled(variances: RowVariances, shares: Floats, bags: TrainingBags) -> PooledVariances | None:
-    """Means over rows and outputs; ``shares`` are deviations of some of the rows, divided by their number of trees."""
-    is_known = ~np.isnan(variances.by_tree).any(axis=1)
+    is_known = ~np.isnan(joined.by_tree).any(axis=1)
     if not is_known.any():
-        return None
-    by_tree, by_rows, _ = (float(of[is_known].mean()) for of in variances)
+        return joined, None
+    by_tree, by_rows, _ = (float(of[is_known].mean()) for of in joined)
     # The same trees predict all rows, so the errors of rows go together as far as their trees' deviations do.
-    shares = np.nan_to_num(shares.transpose(0, 1, 3, 2).reshape(len(shares), -1, shares.shape[2]))
-    together = np.square(np.einsum("pat,pbt->ab", shares, shares))
-    own, n_outputs = float(np.trace(together)) / len(together), variances.by_tree.size
+    share = np.concatenate(shares, axis=1).transpose(0, 1, 3, 2).reshape(len(bags.factor[0]), -1, task.forest.n_trees)
+    together = np.square(np.einsum("pat,pbt->ab", share, share))
+    own, n_outputs = float(np.trace(together)) / len(together), joined.by_tree.size
     others = (float(together.sum()) / len(together) - own) / max(len(together) - 1, 1)
     squares = np.square(bags.unit_variance()).sum()
     error = math.sqrt(2.0 * squares * (others + max(own - others, 0.0) / n_outputs))
-    return PooledVariances(by_tree, by_rows, error)
+    return joined, PooledVariances(by_tree, by_rows, error)
 
 
 def training_bags(task: Task) -> TrainingBags:
@@ -197,7 +319,7 @@ def row_variances(parts: Floats, n_votes: Floats, bags: TrainingBags) -> RowVari
     with np.errstate(invalid="ignore", divide="ignore"):
         variance = np.square(parts).sum(axis=2) / (n_votes - 1.0)[..., None]
         variance[n_votes < 2.0] = np.nan
-        bias = np.einsum("p,prk->rk", bags.variance.sum(axis=0), variance / n_votes[..., None])
+        bias = np.einsum("p,pr,prk->rk", bags.variance.sum(axis=0), (n_votes - 1.0) / n_votes**2, variance)
         shares = parts / n_votes[..., None, None]
     squares = np.zeros((n_rows, n_outputs))
     of_units = None if bags.units is None else np.zeros((bags.n_units, n_rows, n_outputs))

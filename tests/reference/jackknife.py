@@ -57,7 +57,7 @@ def sampling_variance(
     training rows were drawn, (n_trees, n_rows, n_bags), have one bag for each score or for all.
     """
     n_trees, n_rows, n_bags = drawn.shape
-    means, spreads = drawn.mean(axis=0), drawn.var(axis=0)
+    means, spreads = drawn.mean(axis=0), drawn.var(axis=0, ddof=1)
     effect, bias = dict.fromkeys(units, 0.0), 0.0
     for bag in range(n_bags):
         scores = [bag] if n_bags > 1 else range(score.shape[1])
@@ -70,5 +70,5 @@ def sampling_variance(
             factor = float(means.sum() / spreads.sum()) if even else mean / spread if spread > 0.0 else 0.0
             moved = [float(drawn[tree, row, bag]) * (value - centre) for tree, value in zip(trees, values, strict=True)]
             effect[units[row]] += factor * sum(moved) / len(trees)
-            bias += factor**2 * spread * variance / len(trees)
+            bias += factor**2 * spread * variance * (len(trees) - 1) / len(trees) ** 2
     return sum(value**2 for value in effect.values()) - bias, bias

@@ -1,0 +1,179 @@
+"""What a row may expect: agreement with an unlimited forest, and standard errors over seeds and training sets."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+from sklearn.dummy import DummyRegressor
+from sklearn.ensemble import BaggingRegressor, GradientBoostingClassifier, RandomForestClassifier
+
+import rfsize
+from helpers import models
+from helpers.copied import continuous, twice
+from rfsize.exceptions import FewVotesError, NotAForestError
+from rfsize.statistics.density import VoteCells, fit_density
+from rfsize.statistics.sampling_variance import pooled_variances
+
+
+def outputs_of(votes: rfsize.Votes) -> Any:
+    return rfsize.size(votes, alpha=0.95).outputs
+
+
+# Agreement
+
+
+def test_posterior_of_each_row() -> None:
+    rng = np.random.default_rng(0)
+    n_votes = rng.binomial(60, 0.37, 400)
+    count = rng.binomial(n_votes, rng.beta(0.4, 0.7, 400))
+    votes = rfsize.Votes(np.stack([count, n_votes - count], axis=1), n_trees=60)
+    density = fit_density(VoteCells.of(np.minimum(count, n_votes - count), n_votes, np.ones(400)), with_draws=False)
+    masses = list(zip(density.fractions.tolist(), density.mass.tolist(), strict=True))
+    expected = []
+    for k, n in zip(count.tolist(), n_votes.tolist(), strict=True):
+        likely = [mass * (binom.pmf(k, n, pi) + binom.pmf(n - k, n, pi)) for pi, mass in masses]
+        wrong = [float(binom.sf(10, 21, pi)) for pi, _ in masses]
+        expected.append(sum(p * q for p, q in zip(likely, wrong, strict=True)) / sum(likely))
+    losses = 1.0 - outputs_of(votes).agreement(21)
+    np.testing.assert_allclose(losses / losses.mean(), np.array(expected) / np.mean(expected), rtol=1e-6, atol=1e-12)
+    assert losses.mean() == pytest.approx(np.mean(expected), rel=0.05)
+
+
+@pytest.mark.parametrize("n_trees", [1, 10, 31, 1001])
+@pytest.mark.parametrize("kind", ["lightgbm", "xgboost softprob", "random forest of names", "lightgbm pos/neg"])
+def test_mean_is_the_report_s(kind: str, n_trees: int) -> None:
+    forest = models.model(kind)
+    outputs = rfsize.tree_outputs(forest.model, forest.fresh)
+    agreement = outputs.agreement(n_trees)
+    assert agreement.mean() == pytest.approx(1.0 - rfsize.size(outputs, alpha=0.9).loss_at(n_trees).value, abs=1e-6)
+    assert ((agreement > 0.3) & (agreement <= 1.0)).all()
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(outputs)).agreement(n_trees), agreement)
+    np.testing.assert_array_equal(outputs.agreement(), outputs.agreement(models.N_TREES))
+
+
+def test_rows_that_are_stated_to_agree_do() -> None:
+    """Agreement is stated from the votes of one forest, and another of the same size agrees with all trees or not."""
+    X, y = continuous(1200)
+    forest = RandomForestClassifier(24 * 41, max_features=2, min_samples_leaf=5, random_state=0).fit(X[:400], y[:400])
+    votes = rfsize.tree_outputs(forest, X[400:]).by_tree()
+    counts = [few.sum(axis=1) for few in np.split(votes, 24, axis=1)]
+    pairs = [
+        (rfsize.Votes(np.stack([41 - count, count], axis=1)), other) for count, other in itertools.pairwise(counts)
+    ]
+    stated = np.concatenate([outputs_of(few).agreement() for few, _ in pairs[::4]])
+    agrees = np.concatenate([(other > 20) == (votes.mean(axis=1) > 0.5) for _, other in pairs[::4]])
+    for low, high in ((0.5, 0.8), (0.8, 0.9), (0.9, 0.98), (0.98, 1.0)):
+        inside = (stated >= low) & (stated < high)
+        assert agrees[inside].mean() == pytest.approx(stated[inside].mean(), abs=0.06)
+
+
+def test_copies_expect_the_same() -> None:
+    X, y = twice(*continuous(150))
+    forest = RandomForestClassifier(120, random_state=0).fit(X, y)
+    outputs = rfsize.tree_outputs(forest, X, y, oob=True, groups="copies")
+    agreement, (_, index) = outputs.agreement(), np.unique(X, axis=0, return_inverse=True)
+    assert all(np.ptp(agreement[index.ravel() == place]) == 0.0 for place in range(index.max() + 1))
+    report = rfsize.size(outputs, alpha=0.9)
+    assert agreement[outputs.groups.once].mean() == pytest.approx(1.0 - report.loss_at(120).value, abs=1e-6)
+    kept = outputs.agreement(report.n_kept)[outputs.groups.once]
+    assert report.estimate.details.below_alpha == pytest.approx(np.mean(kept < 0.9))
+
+
+# Standard errors
+
+
+def slopes_of(link: Any, mean: np.ndarray) -> np.ndarray:
+    """Derivatives of all predictions of one row, by differences."""
+    step = 1e-6 * np.eye(len(mean))
+    return np.stack([(link(mean[None] + by) - link(mean[None] - by))[0] / 2e-6 for by in step], axis=1)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["lightgbm", "lightgbm poisson", "xgboost softprob", "random forest of names", "bagging of neighbouring numbers"],
+)
+def test_seeds_move_a_prediction_by_the_variance_of_trees(kind: str) -> None:
+    forest = models.model(kind)
+    error = rfsize.tree_outputs(forest.model, forest.fresh).standard_error("seeds")
+    score = forest.tree_scores(forest.fresh)
+    for row in range(0, len(error), 10):
+        slopes = slopes_of(forest.link, score[:, row].mean(axis=0))
+        variance = np.diag(slopes @ np.atleast_2d(np.cov(score[:, row].T)) @ slopes.T) / models.N_TREES
+        np.testing.assert_allclose(np.unique(error[row]), np.unique(np.sqrt(variance)), rtol=1e-4, atol=1e-9)
+
+
+@pytest.mark.parametrize("bags", [{"bootstrap": False, "max_samples": 0.5}, {"bootstrap": True}])
+@pytest.mark.parametrize("oob", [False, True])
+def test_training_sets_move_a_mean_by_its_standard_error(bags: dict[str, Any], oob: bool) -> None:
+    """Members that predict the mean of their bag: the ensemble predicts the mean of all rows but those left out."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 1)), rng.normal(size=60)
+    model = BaggingRegressor(DummyRegressor(), 2000, random_state=0, **bags).fit(X, y)
+    outputs = rfsize.tree_outputs(model, X, y, oob=True) if oob else rfsize.tree_outputs(model, X[:5] + 9.0)
+    error = outputs.standard_error("rows", **({} if oob else {"bags": rfsize.tree_outputs(model, X, y, oob=True)}))
+    assert error == pytest.approx(np.full(outputs.n_rows, y.std() / np.sqrt(60)), rel=0.15)
+
+
+@pytest.mark.parametrize("kind", ["lightgbm regression", "xgboost regression", "LGBMClassifier", "xgboost softprob"])
+def test_pooled_variances_are_those_of_rows(kind: str) -> None:
+    forest = models.model(kind)
+    outputs = rfsize.tree_outputs(forest.model, forest.X, forest.y, oob=True)
+    pooled = pooled_variances(outputs)
+    assert pooled is not None
+    error = outputs.standard_error("seeds")
+    assert pooled.by_tree == pytest.approx(np.nanmean(error**2) * models.N_TREES, rel=0.1)
+    assert pooled_variances(pickle.loads(pickle.dumps(outputs))) is None
+    assert pooled_variances(rfsize.tree_outputs(forest.model, forest.fresh)) is None
+
+
+# Refusals
+
+
+def test_what_cannot_be_told_is_refused() -> None:
+    (X, y), (new, _) = continuous(120), continuous(200, seed=1)
+    forest = RandomForestClassifier(30, random_state=0).fit(X, y)
+    fresh, oob = rfsize.tree_outputs(forest, new), rfsize.tree_outputs(forest, X, y, oob=True)
+    bags, boosted = rfsize.inbag(forest, X), GradientBoostingClassifier(n_estimators=5, random_state=0).fit(X, y)
+    of_boosted: Any = rfsize.size(boosted, new, alpha=0.9).outputs
+    with pytest.raises(NotAForestError, match="truncate"):
+        of_boosted.agreement()
+    with pytest.raises(NotAForestError, match="truncate"):
+        of_boosted.standard_error("seeds")
+    counted = outputs_of(rfsize.Votes([[3, 97], [20, 80], [45, 55], [98, 2]]))
+    with pytest.raises(NotAForestError, match="agreement"):
+        counted.standard_error("seeds")
+    with pytest.raises(NotAForestError):
+        rfsize.tree_outputs(models.model("lightgbm regression").model, models.FRESH).agreement()
+    with pytest.raises(ValueError, match="n_trees"):
+        fresh.agreement(0)
+    with pytest.raises(ValueError, match="bags"):
+        fresh.standard_error("rows")
+    for wrong in (bags.T, bags[:20], bags * 0.5, bags[:1].repeat(30, axis=0), fresh, "bags"):
+        with pytest.raises(ValueError, match="bags"):
+            fresh.standard_error("rows", bags=wrong)
+    with pytest.raises(ValueError, match="bags"):
+        oob.standard_error("rows", bags=bags)
+    with pytest.raises(ValueError, match="bags"):
+        fresh.standard_error("seeds", bags=bags)
+    with pytest.raises(ValueError, match="of must"):
+        fresh.standard_error("trees")
+    with pytest.raises(ValueError, match="model"):
+        pickle.loads(pickle.dumps(oob)).standard_error("rows")
+    softprob = models.model("xgboost softprob")
+    with pytest.raises(ValueError, match="bags"):
+        rfsize.tree_outputs(softprob.model, softprob.fresh).standard_error("rows", bags=np.eye(31, 500) > 0)
+
+
+def test_bags_of_another_forest_tell_nothing() -> None:
+    X, y = continuous(400)
+    forest, other = (RandomForestClassifier(100, random_state=seed).fit(X[:300], y[:300]) for seed in (0, 1))
+    outputs = rfsize.tree_outputs(forest, X[300:])
+    with pytest.raises(FewVotesError, match="bags") as refused:
+        outputs.standard_error("rows", bags=rfsize.inbag(other, X[:300]))
+    assert refused.value.enough is not None
+    assert refused.value.enough > 100
