@@ -4,6 +4,7 @@
     python benchmarks/agreement.py --columns 0.5 --alpha 0.98 0.99 -- Vehicle.csv.gz DNA.csv.gz
     python benchmarks/agreement.py --tolerance 0.02 --frameworks LightGBM -- spam.csv.gz
     python benchmarks/agreement.py --trees 501 --others 2001 --frameworks "stumps, bagged" -- BreastCancer.csv.gz
+    python benchmarks/agreement.py --training-sets 30 --trees 600 --frameworks LightGBM XGBoost "random forest"
 
 Each file is a table with the features first and the class in its last column, named target; without one, 1,500 rows of
 twonorm are drawn. There are ten splits. In each, two thirds of the rows train a forest of 2001 trees. T*(α) is
@@ -15,6 +16,12 @@ the model's own `predict` for soft voting. If there are too few out-of-bag votes
 With --tolerance, T* is that of probabilities. Those of the cut forest are compared with those of the 5000 other trees:
 the root mean square and the 95th percentile of their distance, over the rows.
 
+With --training-sets, forests of --trees are trained on so many sets of 300 drawn rows, by fractions of the rows, and
+predict 200 fresh rows. "Variance" is the mean of `standard_error("rows")` squared over the first ten sets, divided by
+the variance of predictions from set to set, less that by trees; ± its standard error, by sets drawn with replacement.
+"Covered" is the share of predictions of these sets within 1.96 of both standard errors together of their mean over
+all sets. "Refused" counts forests that cannot tell.
+
 "Enough" counts the splits in which the forest had T*(α) trees; in the others, all trees are compared. "Expected" is 1 −
 α with the noise of the other trees, for rows that are dense around a tie: (1 − α)·√(1 + T*/other trees).
 """
@@ -22,16 +29,34 @@ the root mean square and the 95th percentile of their distance, over the rows.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import warnings
 from itertools import product
 from typing import Any
 
 import numpy as np
-from problems import Array, Rows, forest, mean_and_error, parser, print_head, print_line, split, table, twonorm
+from problems import (
+    Array,
+    Problem,
+    Rows,
+    flipped,
+    forest,
+    friedman,
+    interactions,
+    mean_and_error,
+    parser,
+    print_head,
+    print_line,
+    signals,
+    split,
+    table,
+    twonorm,
+)
 
 import rfsize
 
 FEWEST_VOTES = 10  # per row, to size a forest by
+NUMBERS, CLASSES, STATED = (signals, friedman), (interactions, flipped), 10  # training sets whose errors are stated
 
 
 def labels(model: Any, X: Array, voting: str) -> Array:
@@ -74,6 +99,38 @@ def off_by(framework: str, rows: Rows, seed: int, options: argparse.Namespace) -
     return float(report.n_trees), float(np.sqrt(np.mean(off**2))), float(np.quantile(off, 0.95))
 
 
+def by_training_sets(framework: str, problem: Problem, fraction: float, options: argparse.Namespace) -> list[str]:
+    """The stated variance by the real one, the share of predictions covered, and forests that cannot tell."""
+    generator = np.random.default_rng(2018)
+    new, (is_number, predicted, by_trees, stated) = problem(200, generator)[0], (problem in NUMBERS, [], [], [])
+    for seed in range(options.training_sets):
+        X, y = problem(300, generator)
+        model = forest(framework, options.trees, 0, columns=0.7, regression=is_number).set_params(
+            **{"max_samples" if framework == "random forest" else "subsample": fraction}
+        )
+        outputs = rfsize.tree_outputs(model.fit(X, y), new)
+        predicted.append(outputs.predict() if is_number else outputs.predict_proba()[:, 1])
+        by_trees.append(outputs.standard_error("seeds").reshape(len(new), -1)[:, -1] ** 2)
+        if seed < STATED:
+            with contextlib.suppress(rfsize.exceptions.FewVotesError):
+                bags = rfsize.tree_outputs(model, X, y, oob=True)
+                error = outputs.standard_error("rows", bags=bags).reshape(len(new), -1)[:, -1]
+                stated.append((seed, error**2))
+    if not stated:
+        return ["–", "–", str(STATED)]
+    number, by_rows = [place for place, _ in stated], np.array([error for _, error in stated])
+    values, variance = np.array(predicted), np.array(by_trees)
+
+    def real(sets: Array) -> float:
+        return float(values[sets].var(axis=0, ddof=1).mean() - variance[sets].mean())
+
+    ratio = by_rows.mean() / real(np.arange(len(values)))
+    drawn = [by_rows.mean() / real(generator.integers(0, len(values), len(values))) for _ in range(200)]
+    off = np.abs(values[number] - values.mean(axis=0)) * np.sqrt(len(values) / (len(values) - 1.0))
+    covered = off <= 1.96 * np.sqrt(by_rows + variance[number])
+    return [f"{ratio:.2f} ± {np.std(drawn):.2f}", f"{covered.mean():.0%}", str(STATED - len(stated))]
+
+
 def main() -> None:
     """Print one line per table, framework and source of the votes."""
     arguments = parser(__doc__, tables=True, frameworks=("LightGBM", "XGBoost"))
@@ -85,8 +142,15 @@ def main() -> None:
     arguments.add_argument("--voting", nargs="+", choices=("hard", "soft"), default=["hard"])
     arguments.add_argument("--columns", type=float, default=0.3, help="features LightGBM samples for each tree")
     arguments.add_argument("--tolerance", type=float, help="of probabilities, in place of labels")
+    arguments.add_argument("--training-sets", type=int, help="from which predictions move, in place of T*")
+    arguments.add_argument("--fractions", type=float, nargs="+", default=[0.3, 0.632, 0.8])
     options = arguments.parse_args()
     warnings.simplefilter("ignore", rfsize.exceptions.RfsizeWarning)
+    if options.training_sets:
+        print_head("problem", "framework", "fraction", "variance", "covered", "refused")
+        for problem, framework, fraction in product((*NUMBERS, *CLASSES), options.frameworks, options.fractions):
+            print_line(problem.__name__, framework, fraction, *by_training_sets(framework, problem, fraction, options))
+        return
     data = {path.name.split(".")[0]: table(path) for path in options.tables} or {"twonorm": twonorm(1500, 0)}
     if options.tolerance:
         print_head("table", "framework", "T* (median)", "rms", "95th percentile")
