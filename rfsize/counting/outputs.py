@@ -290,13 +290,10 @@ class TreeOutputs:
     def agreement(self, n_trees: int | None = None) -> Floats:
         """For each row, the probability that a forest gives it the label of an unlimited forest.
 
-        Labels are those of the model's own ``predict``: by majority vote, or by averaged scores and the threshold. With
-        the votes k of V trees and the density f of vote fractions over all rows, which T* rests on, it is
-
-            Σ_π f(π)·P(k | π)·agreement(T, π) / Σ_π f(π)·P(k | π),
-
-        see `rfsize.theory.agreement`; margins of scores take the place of votes as in T*. The mean over the rows is the
-        agreement that `rfsize.size` reports for this size.
+        Labels are those of ``predict``, by majority vote or averaged scores. Of V trees, k vote for class 1, and f is
+        the density of vote fractions over all rows, which T* rests on (or margins, of scores): it is Σ_π f(π)·P(k |
+        π)·agreement(T, π) / Σ_π f(π)·P(k | π), with `rfsize.theory.agreement`. The mean over the rows is the agreement
+        that `rfsize.size` reports.
 
         Parameters
         ----------
@@ -318,8 +315,7 @@ class TreeOutputs:
         References
         ----------
         D. Hernández-Lobato, G. Martínez-Muñoz, A. Suárez (2013). "How large should ensembles of classifiers be?"
-        Pattern Recognition 46(5), 1323-1336, equations 7 and 8 for each row. B. Efron (2016). "Empirical Bayes
-        deconvolution estimates." Biometrika 103(1), 1-20.
+        Pattern Recognition 46(5), 1323-1336, equations 7 and 8.
 
         Examples
         --------
@@ -348,14 +344,13 @@ class TreeOutputs:
             V = Σᵢ (mᵢ/wᵢ · Cov(Nᵢ, s))² − bias,
 
         where Nᵢ is how often training row i is in a tree's bag, with the mean mᵢ and the variance wᵢ over trees, and s
-        the tree's score. With few trees each row's V is mostly noise: V/v of a row is shrunk towards that of all rows.
-        Another training set and another seed together move a prediction by the root of the sum of both squares. Links
-        from scores to predictions are taken to first order.
+        the tree's score; a factor by bags and leaves takes off what rows do together. With few trees V of a row is
+        shrunk towards that of all rows. Both together are √(v/T + V). Links are taken to first order.
 
         Parameters
         ----------
         of : {"seeds", "rows"}
-            What is another: the seed, or the training rows, drawn anew from where these came from.
+            What is another: the seed, or the training rows.
         bags : ndarray of shape (n_trees, n_training_rows), or TreeOutputs, optional
             Only for "rows" of rows that the forest was not trained on: the bags of its training rows, by
             `rfsize.inbag`, or how often each row was drawn, or the out-of-bag outputs of the training rows, which know
@@ -379,9 +374,8 @@ class TreeOutputs:
         References
         ----------
         S. Wager, T. Hastie, B. Efron (2014). "Confidence intervals for random forests: the jackknife and the
-        infinitesimal jackknife." Journal of Machine Learning Research 15, 1625-1651. S. Wager, S. Athey (2018).
-        "Estimation and inference of heterogeneous treatment effects using random forests." Journal of the American
-        Statistical Association 113(523), 1228-1242.
+        infinitesimal jackknife." Journal of Machine Learning Research 15, 1625-1651. S. Wager, S. Athey (2018), JASA
+        113(523), 1228-1242: the factor for bags without replacement.
 
         Examples
         --------

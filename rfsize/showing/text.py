@@ -29,7 +29,7 @@ RARE = 0.05
 
 _CLASSES, _COLUMNS, _LETTERS = 12, 20, 24  # shown at most: of many classes, of many columns, and of a long name
 
-_MANY_BELOW = 0.1  # share of rows below alpha that a report names
+_MANY_BELOW = 0.25  # share of rows below alpha that a report names
 
 _Class = TypeVar("_Class")
 

@@ -84,6 +84,14 @@ def test_copies_expect_the_same() -> None:
     assert report.estimate.details.below_alpha == pytest.approx(np.mean(kept < 0.9))
 
 
+def test_report_names_rows_that_are_less_sure() -> None:
+    votes = [[45, 55]] * 40 + [[1, 99]] * 60
+    report = rfsize.size(rfsize.Votes(votes), alpha=0.8)
+    assert report.estimate.details.below_alpha == pytest.approx(0.4)
+    assert f"agreement({report.n_kept})" in str(pickle.loads(pickle.dumps(report)))
+    assert "agreement(" not in str(rfsize.size(rfsize.Votes(votes[30:]), alpha=0.8))
+
+
 # Standard errors
 
 
