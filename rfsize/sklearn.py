@@ -6,7 +6,6 @@ import copy
 import math
 from dataclasses import replace
 from functools import partial
-from inspect import signature
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -18,11 +17,11 @@ from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rfsize._util import Floats, choice, give, refuse_unused, sample_weights, share
+from rfsize._util import Floats, give, sample_weights, share
 from rfsize.api.report import Report, finished, report_of, with_warnings
 from rfsize.counting.cross_validation import held_out_folds, outputs_of_estimator
 from rfsize.counting.groups import resolve_groups
-from rfsize.counting.outputs import VOTINGS, coverage_of_means, means_of, outputs_of
+from rfsize.counting.outputs import coverage_of_means, means_of, outputs_of
 from rfsize.counting.task import Task
 from rfsize.exceptions import FewVotesError, InbagError, NotAForestError
 from rfsize.models.estimators import (
@@ -38,7 +37,7 @@ from rfsize.models.framework import read_forest, training_of
 from rfsize.models.model import Forest, Wrapper, dependence_of, learning_rate_of, wrapped_by
 from rfsize.models.rows import for_training, n_rows_of, open_rows
 from rfsize.statistics.criterion import Criterion, make_criterion
-from rfsize.statistics.metrics import MetricLike, one_name
+from rfsize.statistics.metrics import MetricLike
 from rfsize.training.grow import checked_criterion, grow_until_enough, start_from_estimator
 from rfsize.training.stopping_rule import StoppingRule
 
@@ -173,7 +172,7 @@ class _RightSized(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         if of_labels:
             self.classes_ = classes
         else:
-            self.tolerance_ = criterion.level
+            self.tolerance_ = report.criterion.level
         return self
 
     def _cross_validated(self, data: TrainingData, criterion: Criterion) -> Report:
@@ -328,7 +327,8 @@ class RightSizedClassifier(ClassifierMixin, _RightSized):  # type: ignore[misc]
     """A random forest of T* trees.
 
     `fit` trains ``estimator`` with as many trees as it needs, T*(α): the smallest number of trees that gives a share α
-    of the rows the label of an unlimited forest, on average over rows and forests.
+    of the rows the label of an unlimited forest, on average over rows and forests. Where labels say too little of a
+    rare class, and you name nothing that must stay the same, it is the number that keeps the probabilities.
 
     Parameters
     ----------
@@ -345,10 +345,10 @@ class RightSizedClassifier(ClassifierMixin, _RightSized):  # type: ignore[misc]
     average : {"micro", "macro"}, default "micro"
         Whether agreement is averaged over rows ("micro") or over classes ("macro"), as in `size`. With "macro", a
         certificate bounds each class by itself.
-    metric : str or scorer, default "labels"
+    metric : str or scorer, default "auto"
         What must stay the same as in an unlimited forest, as in `size`.
     tolerance : float, optional
-        How much you allow to change, as in `size`; needed for every metric except labels.
+        How much you allow to change, as in `size`.
     threshold : float, default 0.5
         Probability above which the label is class 1, for each tree, for the averaged scores and for `predict`. Only for
         labels of two classes.
@@ -432,11 +432,11 @@ class RightSizedClassifier(ClassifierMixin, _RightSized):  # type: ignore[misc]
         self,
         estimator: Any,
         *,
-        metric: MetricLike = "labels",
-        alpha: float = 0.99,
+        metric: MetricLike = "auto",
+        alpha: float | None = None,
         tolerance: float | None = None,
-        average: str = "micro",
-        voting: str = "auto",
+        average: str | None = None,
+        voting: str | None = None,
         threshold: float = 0.5,
         confidence: float = 0.8,
         max_trees: int = 5000,
@@ -456,15 +456,8 @@ class RightSizedClassifier(ClassifierMixin, _RightSized):  # type: ignore[misc]
         self.cv = cv
 
     def _criterion(self) -> Criterion:
-        choice("voting", self.voting, VOTINGS)
         share("threshold", self.threshold)
         of_labels: dict[str, Any] = {"alpha": self.alpha, "voting": self.voting, "average": self.average}
-        if one_name(self.metric) not in ("auto", "labels"):
-            by_default = signature(type(self)).parameters
-            changed = {name: value for name, value in of_labels.items() if value != by_default[name].default}
-            reason = f"with metric={self.metric!r} tolerance says how far off predictions may be. Leave it out"
-            refuse_unused(reason, **changed)
-            of_labels = {}
         return make_criterion(self.metric, self.tolerance, confidence=self.confidence, **of_labels)
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -624,8 +617,7 @@ class RightSizedRegressor(RegressorMixin, _RightSized):  # type: ignore[misc]
         self.cv = cv
 
     def _criterion(self) -> Criterion:
-        is_usual = self.tolerance is None and one_name(self.metric) == "scores"
-        return make_criterion("auto" if is_usual else self.metric, self.tolerance, confidence=self.confidence)
+        return make_criterion(self.metric, self.tolerance, confidence=self.confidence)
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Predict numbers, as `estimator_` does.

@@ -67,7 +67,9 @@ class SizeCallback:
     Parameters
     ----------
     alpha : float, default 0.99
-        Share of the rows whose labels equal those of an unlimited forest; only for labels.
+        Share of the rows whose labels equal those of an unlimited forest; only for labels. Without it, and without
+        ``metric``, a forest whose labels say too little of a rare class is sized by its probabilities, as in
+        `rfsize.size`.
     data : array_like, DataFrame or sparse matrix, shape (n_rows, n_features), optional
         The training rows, in their order; in ``lgb.cv`` those of the whole Dataset. Not needed if the Dataset keeps its
         rows (``free_raw_data=False``). Without the rows, votes are read from LightGBM's rounded probabilities, which

@@ -19,12 +19,12 @@ from rfsize.showing.warnings import harms_of_cut, warnings_of_size
 from rfsize.statistics.certify import Certificate, CertifiedCurve
 from rfsize.statistics.criterion import Criterion, loss_of, resolve
 from rfsize.statistics.curve import TAIL, Estimate, LossCurve, check_votes
+from rfsize.statistics.default import settled
 from rfsize.statistics.first_trees import (
     CertificateDetails,
     certify,
     losses_of_first_trees,
     scores_of_first_trees,
-    with_tolerance,
 )
 from rfsize.statistics.labels import LabelDetails, estimate_labels
 from rfsize.statistics.metric_estimate import MetricDetails, estimate_metric
@@ -303,6 +303,7 @@ class Report(Result):
             "reason": None if math.isfinite(self.n_trees) else estimate.problem or estimate.why_infinite,
             "confidence": criterion.confidence if criterion.is_training else None,
             "metric": criterion.name,
+            "why": criterion.why or None,
             **{name: value for name, value in criterion.options.items() if name != "metric"},
             "loss": self.loss_at(self.n_kept).to_dict(),
             "others": {name: _loss(other, self.n_kept).to_dict() for name, (_, other) in self.others.items()},
@@ -395,6 +396,7 @@ def report_of(outputs: TreeOutputs, criterion: Criterion, *, interval: bool = Tr
         If the criterion does not fit the outputs; other errors as by the estimators.
     """
     counted = distinct(outputs)
+    criterion = settled(resolve(criterion, len(counted.classes)), counted)
     criterion, estimate = _estimated(counted, criterion, interval=interval)
     if not interval and estimate.problem is None and estimate.n_trees <= outputs.n_trees:
         criterion, estimate = _estimated(counted, criterion)
@@ -413,11 +415,9 @@ def report_on(criterion: Criterion, estimate: Estimate, available: int, source: 
 
 def _estimated(counted: TreeOutputs, criterion: Criterion, *, interval: bool = True) -> tuple[Criterion, Estimate]:
     """The resolved criterion, and the estimate from outputs on distinct rows."""
-    criterion = resolve(criterion, len(counted.classes), counted.y)
+    criterion = resolve(criterion, len(counted.classes))
     check_votes(counted, criterion)
-    if criterion.kind == "certificate" and counted.scores is not None:
-        criterion = with_tolerance(criterion, predictor_of(counted), counted.scores.mean)
-    elif criterion.kind != "certificate" and (why := why_no_forest(counted)) is not None:
+    if criterion.kind != "certificate" and (why := why_no_forest(counted)) is not None:
         raise NotAForestError(why)
     estimator = ESTIMATORS[criterion.kind]
     return criterion, estimator(counted, criterion) if interval else estimator(counted, criterion, interval=False)

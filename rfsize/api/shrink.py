@@ -31,7 +31,8 @@ from rfsize.models.model import Forest, Model, first_trees, learning_rate_of
 from rfsize.showing.warnings import harms_of_cut, warnings_of_size
 from rfsize.statistics.certify import AgreementCounts, RiskTarget, counts_to_bound
 from rfsize.statistics.criterion import Criterion, make_criterion, resolve
-from rfsize.statistics.first_trees import Comparison, certified_estimate, risk_target, with_tolerance
+from rfsize.statistics.default import settled_by
+from rfsize.statistics.first_trees import Comparison, certified_estimate, risk_target
 from rfsize.statistics.pruning import Leaves, held_out_of, leaves_of, most_trees_to_refit, order_of_trees, refitted
 from rfsize.statistics.row_errors import paired_losses, paired_metrics
 
@@ -87,8 +88,9 @@ def shrink(
         How many trees to keep, instead of ``alpha``. The report says on what share of rows the result is certified.
     metric, alpha, tolerance, average, confidence
         What must stay the same, as in `size` with ``target="model"``: by default the labels of a share ``alpha=0.99``
-        of rows. With ``metric="probabilities"`` or ``"scores"``, these must stay within ``tolerance`` on that share, by
-        default 5 % of the standard deviation of what all trees predict.
+        of rows, or where these say too little of a rare class the probabilities. With ``metric="probabilities"`` or
+        ``"scores"``, these must stay within ``tolerance`` on that share, by default 5 % of the standard deviation of
+        what all trees predict.
 
     Returns
     -------
@@ -172,14 +174,14 @@ def shrink(
     forest = read_to_cut(model)
     _check_forest(forest)
     criterion = replace(criterion, target="chosen" if isinstance(forest, Forest) else "refitted")
-    criterion = resolve(criterion, forest.classes.size, y)
+    criterion = resolve(criterion, forest.classes.size)
     task = Task.of(forest, X)
     refuse_training_rows(task)
     truth = None if y is None else one_per_row(y, task.n_rows)
     if n_trees is not None:
         whole("n_trees", n_trees, at_least=1, at_most=forest.n_trees - 1)
     certify, refit, held_out = _split(leaves_of(task), None if rows is None else leaves_of(Task.of(forest, rows)))
-    criterion = with_tolerance(criterion, task.predictor, refit.whole)
+    criterion = settled_by(criterion, task.predictor, refit.whole)
     target = risk_target(criterion, forest.digest)
     comparison = Comparison(task.predictor, target.metric, target.tolerance)
     shrinking = _Shrinking.of(forest, certify, refit, held_out, comparison, target)

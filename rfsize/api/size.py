@@ -91,16 +91,19 @@ def size(
           two classes also ``"auc"`` and ``"average_precision"``; for a regressor ``"rmse"``, ``"mae"``, ``"r2"``; or a
           scikit-learn scorer, by its name or from `sklearn.metrics.make_scorer`.
 
-        ``"auto"`` is ``"labels"`` for a classifier and ``"scores"`` for a regressor. ``target="model"`` takes labels,
-        probabilities and scores only.
+        ``"auto"`` is ``"scores"`` for a regressor. For a classifier it is ``"labels"`` if you give an option of labels
+        (``alpha``, ``average``, ``voting``, ``method``), or if each class with a mean probability of 1 % or more gets
+        at least half of that share of the labels. If a class gets fewer, labels say too little of it: ``"auto"`` is
+        ``"probabilities"``, and the first line of the report says why. ``target="model"`` takes labels, probabilities
+        and scores only.
     alpha : float, default 0.99
         Share of the rows whose label must stay the same, strictly between 0 and 1. With ``target="model"`` also the
         share of the rows whose probabilities or scores must stay within ``tolerance``.
     tolerance : float, optional
         How far probabilities or scores may move: as root mean square over the rows, and also on 95 % of the rows (with
-        ``target="model"``, on a share ``alpha`` of the rows). For a metric, how much worse it may get. The default for
-        a regressor is 5 % of the standard deviation of ``y``. With ``target="model"``, the default is that, or 5 % of
-        the standard deviation of what all trees predict for the rows. Anything else but labels needs a tolerance.
+        ``target="model"``, on a share ``alpha`` of the rows). The default is 5 % of the standard deviation of ``y`` for
+        a regressor if you give ``y``, else of what all trees predict for the rows. For a metric, how much worse it may
+        get; a metric has no default.
     average : {"micro", "macro"}, default "micro"
         Average agreement over rows ("micro") or over classes ("macro"). If a class is rare, a few trees give the same
         labels on nearly all rows, but not on the rows of that class: take "macro". Only for labels, or with
@@ -261,7 +264,7 @@ def _outputs(model: Any, X: Any, y: Any, criterion: Criterion, *, oob: bool, gro
     forest: Model = model if criterion.target == "model" else read_forest(model)
     if criterion.metric == "labels":
         refuse_regression(forest)
-    criterion = resolve(criterion, forest.classes.size, y)
+    criterion = resolve(criterion, forest.classes.size)
     if criterion.kind == "metric" and y is None:
         raise no_truth_error(criterion.metric)
     task = Task.of(forest, X, y if oob else None, oob=oob, groups=groups)

@@ -88,7 +88,7 @@ def report_page(report: Report) -> Page:
         alerts=_alerts(report),
         numbers=_numbers(report),
         sections=(
-            Section("", tuple(map(sentence, remarks(report)))),
+            Section("", tuple(map(sentence, [*filter(None, [report.criterion.why]), *remarks(report)]))),
             Section(f"What {how_many(kept, 'tree')} lose", (_compared(report),), tables=_losses(report)),
             Section(
                 "Sizes for other levels",

@@ -242,7 +242,8 @@ def report_text(report: Report) -> str:
     losses = [loss_phrase(criterion, estimate, report.n_kept) for criterion, estimate in report.others.values()]
     unsaid = ", ".join(loss for loss in losses if not any(loss in line for line in warned))
     others = [f"against {others_compared_with(report)}: {unsaid}"] if unsaid else []
-    return "\n  ".join([verdict(report), *rest, *warned, *others, *remarks(report), _origin(report)])
+    lines = "\n  ".join([verdict(report), *rest, *warned, *others, *remarks(report), _origin(report)])
+    return f"{report.criterion.why}\n{lines}" if report.criterion.why else lines
 
 
 def shown_warnings(report: Report) -> list[Caution]:
@@ -369,6 +370,10 @@ def remarks(report: Report) -> list[str]:
 
 def notes(report: Report) -> list[str]:
     """What the report adds to T*."""
+    return [*filter(None, [report.criterion.basis]), *_notes_on_size(report)]
+
+
+def _notes_on_size(report: Report) -> list[str]:
     criterion, estimate = report.criterion, report.estimate
     if criterion.kind == "labels":
         return _notes_on_labels(report)

@@ -6,9 +6,6 @@ from dataclasses import dataclass, fields, replace
 from numbers import Real
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
 from rfsize._util import choice, positive, refuse_unused, share
 from rfsize.counting.outputs import VOTINGS
 from rfsize.exceptions import NotAForestError
@@ -23,9 +20,6 @@ NAMES = ("auto", "labels", *PREDICTIONS, *METRICS)
 
 ALPHA, CONFIDENCE = 0.99, 0.95
 
-# The default tolerance, as a share of the standard deviation of y, or of the predictions.
-_OF_NUMBERS = 0.05
-
 
 @dataclass(frozen=True)
 class Criterion:
@@ -35,6 +29,7 @@ class Criterion:
     ----------
     metric : str or callable
         What must stay the same: "labels", "probabilities", "scores", a metric, or "importance"; "auto" is not resolved.
+        Of classes, `settled` resolves it by what the forest predicts.
     alpha : float
         Share of the rows that must stay the same; for labels, certificates and importances.
     tolerance : float or None
@@ -51,6 +46,10 @@ class Criterion:
         The number of chosen trees, if the user gave it.
     top : int or None
         How many of the most important columns to compare; None compares the order of all.
+    why : str or None
+        Why labels would say too little, if you named nothing that must stay the same; None if you did.
+    basis : str
+        What the default tolerance is a share of; empty if you gave the tolerance.
     """
 
     metric: MetricLike = "auto"
@@ -63,6 +62,8 @@ class Criterion:
     confidence: float | None = None
     n_trees: int | None = None
     top: int | None = None
+    why: str | None = None
+    basis: str = ""
 
     @property
     def name(self) -> str:
@@ -151,6 +152,7 @@ def make_criterion(
     _check_metric(metric)
     given: dict[str, Any] = {"alpha": alpha, "average": average, "voting": voting, "method": method}
     given = {name: _plain(value) for name, value in given.items() if value is not None}
+    why = "" if metric == "auto" and tolerance is None and not given else None
     if metric == "auto" and given and target == "limit":
         metric = "labels"
     if target == "model":
@@ -160,7 +162,7 @@ def make_criterion(
         of_labels = {**given} if threshold is None or goes_by_labels(metric) else {**given, "threshold": threshold}
         reason = f"with metric={metric!r} tolerance says how far off it may be. Leave out {' and '.join(of_labels)}"
         refuse_unused(reason, **of_labels)
-    if target == "limit" or tolerance is not None:
+    if tolerance is not None or (target == "limit" and metric not in PREDICTIONS):
         check_tolerance(metric, tolerance)
     share("alpha", given.get("alpha", ALPHA))
     choice("average", given.get("average", "micro"), AVERAGES)
@@ -168,7 +170,7 @@ def make_criterion(
     choice("method", given.get("method", "auto"), METHODS)
     if confidence is not None:
         confidence = checked_confidence(_plain(confidence))
-    return Criterion(metric, tolerance=_plain(tolerance), target=target, confidence=confidence, **given)
+    return Criterion(metric, tolerance=_plain(tolerance), target=target, confidence=confidence, why=why, **given)
 
 
 def loss_of(metric: MetricLike) -> Criterion:
@@ -178,10 +180,8 @@ def loss_of(metric: MetricLike) -> Criterion:
     return Criterion(metric)
 
 
-def resolve(
-    criterion: Criterion, n_classes: int, y: ArrayLike | None = None, *, in_training: bool = False
-) -> Criterion:
-    """The criterion for a forest of ``n_classes`` classes (0: regression), in which "auto" is resolved.
+def resolve(criterion: Criterion, n_classes: int, *, in_training: bool = False) -> Criterion:
+    """The criterion for a forest of ``n_classes`` classes (0: regression); "auto" stays if what it predicts decides.
 
     Raises
     ------
@@ -190,22 +190,18 @@ def resolve(
     ValueError
         If the criterion does not fit the forest otherwise.
     """
-    is_auto, is_limit = criterion.metric == "auto", criterion.target == "limit"
-    if is_auto and n_classes:
+    if criterion.metric == "auto" and not n_classes:
+        criterion = replace(criterion, metric="scores")
+    elif criterion.metric == "auto" and criterion.why is None:
         check_tolerance("labels", criterion.tolerance)
         criterion = replace(criterion, metric="labels")
-    elif is_auto:
-        criterion = replace(criterion, metric="scores")
-    is_default = criterion.tolerance is None and (is_auto or not is_limit)  # a certificate may take the predictions
-    if criterion.metric == "scores" and not n_classes and is_default and (is_limit or y is not None):
-        criterion = replace(criterion, tolerance=tolerance_of_numbers(y))
     if criterion.metric == "labels" and not n_classes:
         raise NotAForestError(
             "the trees of a regression forest cast no votes, so that it has no labels to size: take "
             "metric='scores', with a tolerance in the unit of y"
         )
     check_classes(n_classes, criterion.name, criterion.average)
-    if not is_limit and not criterion.of_labels:
+    if criterion.target != "limit" and not criterion.of_labels:
         refuse_voting(criterion.voting)
     if criterion.metric == "scores" and n_classes > 2 and in_training:
         raise ValueError(
@@ -230,30 +226,6 @@ def refuse_soft_labels(criterion: Criterion) -> None:
             f"metric={criterion.name!r} compares predictions with classes, and the labels are soft, between 0 and 1: "
             "give alpha alone, which sizes labels, or metric='probabilities' with a tolerance"
         )
-
-
-def tolerance_of_numbers(y: ArrayLike | None) -> float:
-    """The default tolerance of numbers; ``ValueError`` if ``y`` is not known."""
-    if y is None:
-        raise ValueError(
-            "a regression forest needs a tolerance: give y (the tolerance is then 5 % of its standard "
-            "deviation), or metric='scores' with a tolerance in the unit of y"
-        )
-    try:
-        numbers = np.asarray(y, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError("the forest is a regression, and y holds something other than numbers: give numbers") from None
-    # If y is constant, any tolerance is reached.
-    return _OF_NUMBERS * float(numbers.std() if numbers.size else 0.0) or 1.0
-
-
-def tolerance_of_predictions(numbers: NDArray[Any]) -> float:
-    """The default tolerance of a certificate, from what all trees predict, shape (n_rows, n_outputs), to two digits."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        spread = float(numbers.std(axis=0).max())
-    if not np.isfinite(spread):
-        raise ValueError("the predictions are too large to have a standard deviation: give a tolerance")
-    return float(f"{_OF_NUMBERS * spread:.2g}") or 1.0
 
 
 def _check_metric(metric: MetricLike) -> None:

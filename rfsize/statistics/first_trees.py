@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -19,7 +19,7 @@ from rfsize.exceptions import FewVotesError, NotConvergedWarning, TrainingRowsWa
 from rfsize.models.link import Link, Predictor
 from rfsize.models.model import Forest
 from rfsize.statistics.certify import AgreementCounts, Certificate, CertifiedCurve, RiskTarget
-from rfsize.statistics.criterion import Criterion, tolerance_of_predictions
+from rfsize.statistics.criterion import Criterion
 from rfsize.statistics.curve import Estimate
 from rfsize.statistics.labels import estimate_labels
 from rfsize.statistics.metrics import Metric
@@ -88,14 +88,6 @@ def certify(outputs: TreeOutputs, criterion: Criterion) -> Estimate:
         predict_voting=forest.voting_at(trees.rows.threshold),
         limit=_limit(outputs, criterion, voting) if isinstance(forest, Forest) else None,
     )
-
-
-def with_tolerance(criterion: Criterion, predictor: Predictor, whole: Floats) -> Criterion:
-    """The criterion of a certificate, with the default tolerance if it has none, from the raw scores of all trees."""
-    if criterion.metric == "labels" or criterion.tolerance is not None:
-        return criterion
-    numbers = Comparison(predictor, criterion.name, 0.0).numbers(whole)
-    return replace(criterion, tolerance=tolerance_of_predictions(numbers))
 
 
 def risk_target(criterion: Criterion, digest: str | None) -> RiskTarget:

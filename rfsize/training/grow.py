@@ -72,7 +72,8 @@ def grow(
         Rows that the forest is not trained on. T* is then estimated from them, and not from out-of-bag votes. A metric
         needs their y. The ``missing`` value of ``data`` means missing in these rows too, unless they are a `DMatrix`.
     metric, alpha, tolerance, average, voting
-        What must stay the same as in an unlimited forest, as in `size`.
+        What must stay the same as in an unlimited forest, as in `size`. Where you name nothing, each estimate decides
+        anew between labels and probabilities, and ``report`` says by which the training ended.
     threshold : float, default 0.5
         Probability above which the label is class 1, for each tree and for the averaged scores. Only for labels of two
         classes.
@@ -216,7 +217,7 @@ class Growth:
 
 def checked_criterion(criterion: Criterion, classes: NDArray[Any], y: Any, sample_weight: Any) -> Criterion:
     """The criterion for these classes (none: regression); raises if it does not fit the labels or numbers."""
-    criterion = resolve(criterion, len(classes), y, in_training=True)
+    criterion = resolve(criterion, len(classes), in_training=True)
     if criterion.kind == "metric":
         predictor = Predictor(classes, Link("identity"))
         check_direction(metric_on_rows(criterion.metric, predictor, len(y), y, sample_weight))

@@ -223,9 +223,8 @@ def test_a_cut_warns_of_what_the_report_warns_of() -> None:
 def test_classes_without_labels_are_warned_of() -> None:
     _, rows, y = rare()
     forest = RandomForestClassifier(60, min_samples_leaf=100, random_state=0).fit(rows, y)
-    warned = [
-        caution for caution in rfsize.size(forest, rows, oob=True).warnings if caution.category is LabelsOnlyWarning
-    ]
+    report = rfsize.size(forest, rows, oob=True, metric="labels")
+    warned = [caution for caution in report.warnings if caution.category is LabelsOnlyWarning]
     assert any(caution.options.get("metric") == "probabilities" for caution in warned)
 
 
