@@ -532,8 +532,8 @@ class RightSizedRegressor(RegressorMixin, _RightSized):  # type: ignore[misc]
         or scikit-learn's `RandomForestRegressor`, `ExtraTreesRegressor` or `BaggingRegressor` over any learner. Its own
         number of trees (of `XGBRegressor`, ``num_parallel_tree``) is not used.
     tolerance : float, optional
-        How far predictions may move, in the unit of y; by default 5 % of the standard deviation of y. With a metric:
-        how much worse the metric may become; no default.
+        How far predictions may move, in the unit of y; the default is that of `size`. With a metric: how much worse the
+        metric may become; no default.
     metric : str or scorer, default "scores"
         What must stay the same as in an unlimited forest: the predictions ("scores"), or "rmse", "mae", "r2" or a
         scorer, as in `size`.

@@ -39,6 +39,7 @@ from rfsize.integrations.lightgbm.training_votes import (
 from rfsize.models.model import dependence_of
 from rfsize.showing.text import headline
 from rfsize.statistics.criterion import Criterion, make_criterion, refuse_soft_labels
+from rfsize.statistics.default import settled
 from rfsize.statistics.metrics import MetricLike
 from rfsize.training.grow import checked_criterion
 from rfsize.training.stopping_rule import StoppingRule
@@ -340,7 +341,8 @@ class _ForestsInTraining:
             outputs = outputs_of_folds(list(zip(rows, parts, strict=True)), outputs.classes, int(ends[-1]))
         if self._has_truth:
             outputs = outputs.with_truth(*self._labels([votes.rows for votes in self._votes]))
-        report = report_of(outputs, self._criterion, interval=interval)
+        task = (lambda: self._votes[0].task) if len(parts) == 1 else None  # folds have no bags
+        report = report_of(outputs, settled(self._criterion, outputs, task), interval=interval)
         return replace(report, notes_on_rows=tuple(self._notes()))
 
     def warnings_about_rows(self) -> tuple[Caution, ...]:

@@ -167,6 +167,11 @@ class VotesInTraining(ABC):
             self.bags = rebuilt_bags(self.forest.sampling, Layout.alone(self.n_rows), is_positive)
 
     @property
+    def task(self) -> Task | None:
+        """All trees so far, with the rows and their bags; None if the rows are not known."""
+        return None
+
+    @property
     def truth(self) -> NDArray[Any] | None:
         """The labels of the rows, as `ModelText.truth` reads them; None if the Dataset has none."""
         label = self.dataset.get_label()
@@ -272,6 +277,12 @@ class WalkedVotes(VotesInTraining):
             expected = predicted if scores.rows is None else predicted[scores.rows]
             if not np.allclose(self.forest.link.predicted(scores.mean), expected, rtol=1e-4):
                 raise ValueError("data are not the rows that lgb.cv trains on, in their order")
+
+    @property
+    def task(self) -> Task:
+        forest = forest_of(lgb.Booster(model_str=self.booster.model_to_string(num_iteration=self.n_trees)))
+        bags = None if self.bags is None else self.bags.select(0, self.n_trees)
+        return Task(forest, self._X, bags, self.threshold, self.groups)
 
     def read(self) -> None:
         self.n_trees += 1

@@ -396,7 +396,7 @@ def report_of(outputs: TreeOutputs, criterion: Criterion, *, interval: bool = Tr
         If the criterion does not fit the outputs; other errors as by the estimators.
     """
     counted = distinct(outputs)
-    criterion = settled(resolve(criterion, len(counted.classes)), counted)
+    criterion = settled(resolve(criterion, len(counted.classes)), outputs)
     criterion, estimate = _estimated(counted, criterion, interval=interval)
     if not interval and estimate.problem is None and estimate.n_trees <= outputs.n_trees:
         criterion, estimate = _estimated(counted, criterion)

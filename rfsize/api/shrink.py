@@ -31,7 +31,7 @@ from rfsize.models.model import Forest, Model, first_trees, learning_rate_of
 from rfsize.showing.warnings import harms_of_cut, warnings_of_size
 from rfsize.statistics.certify import AgreementCounts, RiskTarget, counts_to_bound
 from rfsize.statistics.criterion import Criterion, make_criterion, resolve
-from rfsize.statistics.default import settled_by
+from rfsize.statistics.default import with_metric, with_spread
 from rfsize.statistics.first_trees import Comparison, certified_estimate, risk_target
 from rfsize.statistics.pruning import Leaves, held_out_of, leaves_of, most_trees_to_refit, order_of_trees, refitted
 from rfsize.statistics.row_errors import paired_losses, paired_metrics
@@ -181,7 +181,8 @@ def shrink(
     if n_trees is not None:
         whole("n_trees", n_trees, at_least=1, at_most=forest.n_trees - 1)
     certify, refit, held_out = _split(leaves_of(task), None if rows is None else leaves_of(Task.of(forest, rows)))
-    criterion = settled_by(criterion, task.predictor, refit.whole)
+    criterion = with_metric(criterion, task.predictor, refit.whole)
+    criterion = with_spread(criterion, task.predictor, refit.whole)
     target = risk_target(criterion, forest.digest)
     comparison = Comparison(task.predictor, target.metric, target.tolerance)
     shrinking = _Shrinking.of(forest, certify, refit, held_out, comparison, target)

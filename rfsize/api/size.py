@@ -101,9 +101,10 @@ def size(
         share of the rows whose probabilities or scores must stay within ``tolerance``.
     tolerance : float, optional
         How far probabilities or scores may move: as root mean square over the rows, and also on 95 % of the rows (with
-        ``target="model"``, on a share ``alpha`` of the rows). The default is 5 % of the standard deviation of ``y`` for
-        a regressor if you give ``y``, else of what all trees predict for the rows. For a metric, how much worse it may
-        get; a metric has no default.
+        ``target="model"``, on a share ``alpha`` of the rows). By default the variance by the trees may be 2 % of that
+        which another training set would bring [4]_, as far as bags and trees tell it. Otherwise the default is 5 % of
+        the standard deviation of ``y`` for a regressor if you give ``y``, else of what all trees predict. A note in the
+        report says which it is. For a metric, how much worse it may get; a metric has no default.
     average : {"micro", "macro"}, default "micro"
         Average agreement over rows ("micro") or over classes ("macro"). If a class is rare, a few trees give the same
         labels on nearly all rows, but not on the rows of that class: take "macro". Only for labels, or with
@@ -175,6 +176,9 @@ def size(
 
     .. [3] A. N. Angelopoulos, S. Bates, E. J. Candès, M. I. Jordan, L. Lei (2021). "Learn then test: calibrating
        predictive algorithms to achieve risk control." arXiv 2110.01052.
+
+    .. [4] N. S. O'Connell (2026). "Random forests as statistical procedures: design, variance, and dependence." arXiv
+       2602.13104.
 
     Examples
     --------

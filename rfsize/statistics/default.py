@@ -1,66 +1,107 @@
-"""What must stay the same, and how closely, where the user does not say: what the forest predicts decides."""
+"""What must stay the same, and how closely, where the user does not say: what the forest predicts decides.
+
+By default probabilities and scores may move as far as in a forest whose variance by the trees is a small share of the
+variance by the training set, which no number of trees removes: N. S. O'Connell (2026). "Random forests as statistical
+procedures: design, variance, and dependence." arXiv 2602.13104.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rfsize._util import Floats, printable
-from rfsize.counting.outputs import TreeOutputs, predictor_of
+from rfsize._util import Floats, how_many, printable
+from rfsize.counting.outputs import TreeOutputs, distinct, predictor_of
+from rfsize.counting.task import Task
 from rfsize.models.link import Predictor
 from rfsize.statistics.criterion import PREDICTIONS, Criterion
 from rfsize.statistics.first_trees import Comparison
+from rfsize.statistics.predictions import estimate_predictions
+from rfsize.statistics.sampling_variance import PooledVariances, pooled_variances
 
 # Labels say too little of a class with at least this mean probability that gets less than this share of it as labels.
 _MEAN, _SHARE = 0.01, 0.5
 
-# The default tolerance, as a share of a standard deviation.
-_OF_SPREAD = 0.05
+# The default tolerance, as a share of the variance by the training set. With 0.05, forests of a rare class lose
+# more than 0.002 of AUC (`benchmarks/metric_size.py`). And as a share of a standard deviation.
+_OF_VARIANCE, _OF_SPREAD = 0.02, 0.05
 
 
-def settled(criterion: Criterion, outputs: TreeOutputs) -> Criterion:
-    """The criterion with a metric and a tolerance, for a forest with these outputs; labels if scores are not known."""
-    scores = outputs.scores
-    if scores is None or not scores.are_finite():
-        return replace(criterion, metric="labels") if criterion.metric == "auto" else criterion
-    return settled_by(criterion, predictor_of(outputs), scores.mean[scores.n_votes > 0], outputs.y)
-
-
-def settled_by(criterion: Criterion, predictor: Predictor, mean: Floats, y: NDArray[Any] | None = None) -> Criterion:
-    """The criterion with a metric and a tolerance.
+def settled(criterion: Criterion, outputs: TreeOutputs, task: Callable[[], Task | None] | None = None) -> Criterion:
+    """The criterion with a metric and a tolerance, for a forest with these outputs; labels if scores are not known.
 
     Parameters
     ----------
     criterion : Criterion
         Resolved for the classes of the forest.
-    predictor : Predictor
-        Turns mean scores into predictions.
-    mean : ndarray of float, shape (n_rows, n_scores)
-        Mean score of the trees that predict each row.
-    y : ndarray, shape (n_rows,), optional
-        Numbers of the rows, for a regression.
+    outputs : TreeOutputs
+    task : callable, optional
+        The forest, the training rows and their bags, if the outputs do not refer to them.
     """
-    if criterion.metric == "auto":
-        why = _why_not_labels(predictor, mean)
-        criterion = replace(criterion, metric="probabilities" if why else "labels", why=why)
-    if criterion.metric not in PREDICTIONS or criterion.tolerance is not None or not len(mean):
+    counted = distinct(outputs)
+    scores = counted.scores
+    if scores is None or not scores.are_finite():
+        return replace(criterion, metric="labels") if criterion.metric == "auto" else criterion
+    mean = scores.mean[scores.n_votes > 0]
+    predictor = predictor_of(outputs)
+    criterion = with_metric(criterion, predictor, mean)
+    if not _lacks_tolerance(criterion) or not len(mean):
         return criterion
-    is_number = y is not None and not len(predictor.classes)
-    numbers = Comparison(predictor, criterion.name, 0.0).numbers(mean)
-    if is_number:
-        numbers = np.asarray(y, dtype=np.float64)[:, None]
+    variances = pooled_variances(outputs if task is None else replace(outputs, task=task()))
+    if variances is not None and variances.is_known:
+        n_trees = max(1, math.ceil(variances.by_tree / (_OF_VARIANCE * variances.by_rows)))
+        loss = estimate_predictions(counted, Criterion(criterion.metric), interval=False).curve.at(n_trees)
+        where = f"where the variance by the trees is 2 % of that by the training set, {variances.by_rows:.2g}"
+        return _with_tolerance(criterion, loss, where)
+    return with_spread(
+        criterion, predictor, mean, None if len(outputs.classes) else outputs.y, _unknown(variances, outputs)
+    )
+
+
+def _unknown(variances: PooledVariances | None, outputs: TreeOutputs) -> str:
+    """Why the variance by the training set is not known, and what would tell it."""
+    if variances is None:
+        return "; without bags nothing tells the variance by the training set"
+    text = f"; {how_many(outputs.n_trees, 'tree')} do not tell the variance by the training set"
+    largest = max(variances.error, variances.by_rows)
+    if not largest > 0.0:
+        return text
+    return f"{text}, {math.ceil(2.0 * outputs.n_trees * variances.error / largest):,} may"  # the error falls like 1/T
+
+
+def with_metric(criterion: Criterion, predictor: Predictor, mean: Floats) -> Criterion:
+    """The criterion with a metric, for a forest with these mean scores on rows, shape (n_rows, n_scores)."""
+    if criterion.metric != "auto":
+        return criterion
+    why = _why_not_labels(predictor, mean)
+    return replace(criterion, metric="probabilities" if why else "labels", why=why)
+
+
+def with_spread(criterion: Criterion, predictor: Predictor, mean: Floats, y: Any = None, why: str = "") -> Criterion:
+    """The criterion with a share of the standard deviation of ``y``, or else of what is predicted, as tolerance."""
+    if not _lacks_tolerance(criterion):
+        return criterion
+    of, numbers = criterion.name, Comparison(predictor, criterion.name, 0.0).numbers(mean)
+    if y is not None:
+        of, numbers = "y", np.asarray(y, dtype=np.float64)[:, None]
     with np.errstate(over="ignore", invalid="ignore"):
         spread = float(numbers.std(axis=0).max())
     if not np.isfinite(spread):
-        raise ValueError("the predictions are too large to have a standard deviation: give a tolerance")
-    # If nothing varies, any tolerance is reached.
-    tolerance = float(f"{_OF_SPREAD * spread:.3g}") or 1.0
-    of = "y" if is_number else criterion.name
-    basis = f"the tolerance of {tolerance:g} is 5 % of the standard deviation of {of}, {spread:.3g}"
-    return replace(criterion, tolerance=tolerance, basis=basis)
+        raise ValueError(f"{of} are too large to have a standard deviation: give a tolerance")
+    return _with_tolerance(criterion, _OF_SPREAD * spread, f"5 % of the standard deviation of {of}, {spread:.3g}{why}")
+
+
+def _lacks_tolerance(criterion: Criterion) -> bool:
+    return criterion.metric in PREDICTIONS and criterion.tolerance is None
+
+
+def _with_tolerance(criterion: Criterion, tolerance: float, basis: str) -> Criterion:
+    tolerance = float(f"{tolerance:.3g}") or 1.0  # if nothing varies, any tolerance is reached
+    return replace(criterion, tolerance=tolerance, basis=f"the tolerance of {tolerance:g} is {basis}")
 
 
 def _why_not_labels(predictor: Predictor, mean: Floats) -> str:

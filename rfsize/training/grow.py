@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,9 @@ from rfsize.models.framework import framework_of, read_forest, training_of
 from rfsize.models.link import Link, Predictor
 from rfsize.models.model import dependence_of, learning_rate_of
 from rfsize.models.rows import for_training, n_rows_of
-from rfsize.models.training import ForestInTraining
+from rfsize.models.training import ForestInTraining, Trainer
 from rfsize.statistics.criterion import Criterion, make_criterion, refuse_soft_labels, resolve
+from rfsize.statistics.default import settled
 from rfsize.statistics.metrics import MetricLike, check_direction, metric_on_rows
 from rfsize.training.stopping_rule import StoppingRule
 
@@ -205,6 +206,8 @@ class Growth:
         Turns the booster into a model of the caller's type.
     n_given : int
         Number of trees of the finished forest that training began with; 0 if there was none.
+    task : callable or None
+        Reads the forest so far with the training rows and their bags; None if the training data do not hold their rows.
     """
 
     criterion: Criterion
@@ -213,6 +216,7 @@ class Growth:
     sample_weight: ArrayLike | None
     as_model: Callable[[Any], Any] = lambda booster: booster
     n_given: int = 0
+    task: Callable[[], Task] | None = None
 
 
 def checked_criterion(criterion: Criterion, classes: NDArray[Any], y: Any, sample_weight: Any) -> Criterion:
@@ -243,7 +247,8 @@ def _from_parameters(
         criterion = checked_criterion(criterion, trainer.classes, label, trainer.weight)
     trainer.threshold, trainer.groups = threshold, resolve_groups(groups, X, len(trainer.label))
     forest = trainer.start() if init_model is None else trainer.resume(init_model)
-    return Growth(criterion, forest, label, trainer.weight, n_given=forest.n_trees)
+    task = None if X is None else _reads_task(forest, trainer, X)
+    return Growth(criterion, forest, label, trainer.weight, n_given=forest.n_trees, task=task)
 
 
 def start_from_estimator(
@@ -288,7 +293,15 @@ def start_from_estimator(
     trainer.threshold, trainer.groups = threshold, resolve_groups(groups, X, n_rows_of(X))
     forest = trainer.resume(fitted.booster)
     forest.classes = fitted.classes if len(fitted.classes) else None
-    return Growth(criterion, forest, y, sample_weight, fitted.with_booster, n_given)
+    return Growth(criterion, forest, y, sample_weight, fitted.with_booster, n_given, _reads_task(forest, trainer, X))
+
+
+def _reads_task(forest: ForestInTraining, trainer: Trainer, X: Any) -> Callable[[], Task]:
+    def task() -> Task:
+        options: dict[str, Any] = {"threshold": trainer.threshold, "sample_weight": trainer.weight, "groups": "rows"}
+        return replace(Task.of(forest.booster(), X, trainer.label, oob=True, **options), groups=trainer.groups)
+
+    return task
 
 
 def grow_until_enough(
@@ -341,7 +354,7 @@ def _oob_report(growth: Growth, max_trees: int) -> Report:
             f"{how_many(max_trees, 'tree')} would give it {expected:.1f} votes, too few to size a forest by: train "
             "with a smaller bagging fraction, give validation rows, or allow more trees"
         )
-    return report_of(outputs, growth.criterion, interval=False)
+    return report_of(outputs, settled(growth.criterion, outputs, growth.task), interval=False)
 
 
 def _check_always_seen_groups(votes: Coverage, max_trees: int) -> None:

@@ -12,12 +12,14 @@ import lightgbm as lgb
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 
 import rfsize
 from helpers.boosted import classifier
 from helpers.command_line import run
 from helpers.trained import FRAMEWORKS, data_for, params_for, predicted, problem, train
+from rfsize.statistics.sampling_variance import pooled_variances
 
 pytestmark = pytest.mark.filterwarnings("ignore::rfsize.exceptions.RfsizeWarning")
 
@@ -126,3 +128,54 @@ def test_the_command_line_and_truncate_ask_the_same(tmp_path: Path, capsys: pyte
 
 def test_counted_votes_have_labels_alone() -> None:
     assert rfsize.size(rfsize.Votes([[1, 99], [10, 90], [40, 60]] * 100)).criterion.name == "labels"
+
+
+# The default tolerance
+
+FEW, NUMBER = X[:250], Y["number"][:250]
+TWO = (NUMBER > 0.3).astype(int)
+OF_TASK = {"number": NUMBER, "two": TWO}
+
+
+@cache
+def large(framework: str, task: str) -> Any:
+    return train(framework, FEW, OF_TASK[task], 800)
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize(("task", "options"), [("number", {}), ("two", {"metric": "probabilities"})])
+def test_trees_bring_a_fiftieth_of_the_variance(framework: str, task: str, options: dict[str, str]) -> None:
+    outputs = rfsize.tree_outputs(large(framework, task), FEW, oob=True)
+    variances = pooled_variances(outputs)
+    assert variances.is_known
+    report = rfsize.size(outputs, **options)
+    assert report.n_trees == pytest.approx(50.0 * variances.by_tree / variances.by_rows, rel=0.05)
+    named = rfsize.size(outputs, metric=report.criterion.name, tolerance=report.criterion.tolerance)
+    assert (named.n_trees, named.interval) == (report.n_trees, report.interval)
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_training_ends_by_the_tolerance_of_the_finished_forest(framework: str) -> None:
+    limits = {"min_trees": 800, "max_trees": 800}
+    if framework == "sklearn":
+        model, report = rfsize.grow(clone(large(framework, "number")), FEW, NUMBER, **limits)
+    else:
+        params = params_for(framework, NUMBER)
+        model, report = rfsize.grow(params, data_for(framework, FEW, NUMBER), **limits)
+    expected = rfsize.size(large(framework, "number"), FEW, NUMBER, oob=True)
+    assert report.criterion.tolerance == pytest.approx(expected.criterion.tolerance, rel=0.01)
+    assert rfsize.tree_outputs(model, FEW[:2]).n_trees == report.n_kept < 800
+
+
+@pytest.mark.parametrize("data", [FEW, None], ids=["rows", "no rows"])
+def test_a_callback_takes_the_spread_where_it_has_no_rows(data: Any) -> None:
+    callback = rfsize.SizeCallback(data=data, min_trees=800)
+    dataset = lgb.Dataset(FEW, NUMBER)
+    lgb.train(params_for("lightgbm", NUMBER), dataset, 800, callbacks=[callback])
+    by_variance = rfsize.size(large("lightgbm", "number"), FEW, NUMBER, oob=True).criterion.tolerance
+    expected = 0.05 * NUMBER.std() if data is None else by_variance
+    assert callback.report_.criterion.tolerance == pytest.approx(expected, rel=0.01)
+
+
+def test_nothing_that_varies_needs_one_tree() -> None:
+    assert rfsize.size(train("sklearn", FEW, np.full(250, 2.5), 20), FEW).n_trees == 1
