@@ -7,6 +7,12 @@ The number of a forest determines its problem and framework; the parameters of t
 truth comes from 360 more trees of the same forest on 6,000 fresh rows: the mean loss of disjoint forests of these
 trees, against the limit that forests of 30 to 120 of them tend to, by the law c/T.
 
+    python benchmarks/metric_size.py --default 20
+
+What does a forest of a rare class lose at the size that `rfsize.size` gives where neither alpha nor a tolerance is
+given? 2,000 to 10,000 rows, of which 1 to 5 % are of class 1, by three laws; 600 trees are sized out of bag. Their
+parts, forests of 25 to 300 trees, tell on fresh rows how fast the loss falls with the number of trees.
+
 Printed: how many sizes there are, the share whose true loss exceeds the tolerance, with a 95 % interval by the
 bootstrap over forests, and the mean and the largest true loss in tolerances. "Sure" are sizes that the report calls
 95 % sure; `upper(0.95)` is judged wherever T* is known.
@@ -34,12 +40,14 @@ from problems import (
 )
 
 import rfsize
+from rfsize.exceptions import LabelsOnlyWarning
 from rfsize.models.framework import read_forest
 from rfsize.walking.leaves import leaves_by_framework
 
 OTHERS, FRESH = 360, 6_000
 SIZES = np.array([1, 2, 4, 8, 16, 30, 60, 120])  # at which the truth is measured
 MOST_FORESTS = 20  # of each size
+DEFAULT, PARTS = 600, np.array([25, 50, 100, 300])  # trees of a forest of default size, and of its parts
 
 # Smallest and largest tolerance; for numbers as a share of the standard deviation of y.
 TOLERANCES = {
@@ -106,6 +114,37 @@ def sizes_of(number: int, options: argparse.Namespace) -> list[dict[str, Any]]:
     return records
 
 
+def uncommon(n_rows: int, rng: np.random.Generator, law: int, share: float, noise: float) -> tuple[Array, Array]:
+    """Class 1 is the ``share`` of the rows of most risk: by a sum, by rules of two columns, or by heavy tails."""
+    X = rng.normal(size=(n_rows, 10)) if law < 2 else rng.standard_t(3, size=(n_rows, 10))
+    rules = 1.5 * (X[:, 0] > 0.5) * (X[:, 1] > 0) + 1.5 * (np.abs(X[:, 2]) > 1.2) + X[:, 3] * (X[:, 4] > 0)
+    risk = (X[:, :4].sum(axis=1) / 2, rules, np.tanh(X[:, 0]) + X[:, 1] * X[:, 2] / 3)[law]
+    risk += noise * rng.normal(size=n_rows)
+    return X, (risk > np.quantile(risk, 1 - share)).astype(np.int64)
+
+
+def print_default(number: int, seed: int) -> tuple[float, float]:
+    """The default size of a forest, and what forests of that size lose of AUC and log loss; prints a line."""
+    rng, framework = np.random.default_rng([number, seed]), FRAMEWORKS[number % len(FRAMEWORKS)]
+    n_rows, share = (float(np.exp(rng.uniform(*np.log(ends)))) for ends in ((2000, 10_000), (0.01, 0.05)))
+    law = {"law": number // len(FRAMEWORKS) % 3, "share": share, "noise": rng.uniform(0.5, 2.0)}
+    (X, y), (fresh, truth) = uncommon(int(n_rows), rng, **law), uncommon(FRESH, rng, **law)
+    model = forest(framework, DEFAULT, number, leaves=int(rng.choice([12, 31, 80]))).fit(X, y)
+    report = rfsize.size(model, X, y, oob=True)
+    scores, predictions = tree_scores(model, fresh)
+    smaller = [scores.reshape(FRESH, -1, size, scores.shape[2]).mean(axis=2, dtype=np.float64) for size in PARTS]
+    lost = []
+    by_size = [[losses_by_metric(truth, predictions(part)) for part in of.swapaxes(0, 1)] for of in smaller]
+    for metric in ("auc", "log_loss"):
+        of_size = [np.mean([losses[metric] for losses in of_parts]) for of_parts in by_size]
+        lost.append(np.polyfit(1 / PARTS, of_size, 1)[0] / report.n_trees)
+    of = "variance" if "variance by the trees" in report.criterion.basis else "spread"
+    by = f"{report.criterion.name}, {of}" if report.criterion.tolerance else "labels"
+    by += ", warned" if any(warning.category is LabelsOnlyWarning for warning in report.warnings) else ""
+    print_line(framework, int(n_rows), f"{share:.1%}", by, report.n_trees, *(f"{loss:.4f}" for loss in lost))
+    return lost[0], lost[1]
+
+
 def print_share(name: str, records: list[dict[str, Any]], real: str) -> None:
     """How many sizes there are, and how many lose more than the tolerance."""
     if records:
@@ -120,7 +159,15 @@ def main() -> None:
     arguments.add_argument("--forests", type=int, default=120)
     arguments.add_argument("--seed", type=int, default=2024)
     arguments.add_argument("--jobs", type=int, default=1)
+    arguments.add_argument("--default", type=int, default=0)
+    arguments.add_argument("--first", type=int, default=0)
     options = arguments.parse_args()
+    if options.default:
+        print_head("framework", "rows", "of class 1", "sized by", "trees", "AUC lost", "log loss added")
+        lost = np.array([print_default(options.first + number, options.seed) for number in range(options.default)])
+        print_line("mean", "", "", "", "", *(f"{loss:.4f}" for loss in lost.mean(axis=0)))
+        print_line("largest", "", "", "", "", *(f"{loss:.4f}" for loss in lost.max(axis=0)))
+        return
     records = [record for of_forest in in_turn(sizes_of, range(options.forests), options) for record in of_forest]
     sure = [record for record in records if record["sure"]]
     print_head("", "true loss above the tolerance", "mean loss / tolerance", "largest")

@@ -180,6 +180,19 @@ def test_variance_by_training_rows(n_bags: int, draws: int, chance: Any, units: 
         assert (variances.by_rows[row, output], variances.bias[row, output]) == pytest.approx(expected)
 
 
+def test_trees_that_do_not_depend_on_their_bags_bring_nothing() -> None:
+    """Its error before the noise of few trees was taken off rightly: as large as the variance of a tree."""
+    rng, brought = np.random.default_rng(6), []
+    for _ in range(30):
+        drawn = rng.random((300, 40, 1)) < 0.6
+        bags = TrainingBags.of(lambda a, b, drawn=drawn: drawn[a:b], 300)
+        variances = row_variances(
+            *parts_of(rng.normal(size=(60, 40, 1)), ~drawn[:60], Link("identity"), n_parts=1), bags
+        )
+        brought.append(variances.by_rows.mean() / variances.by_tree.mean())
+    assert abs(np.mean(brought)) < 0.4
+
+
 # Curves
 
 
