@@ -6,11 +6,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from sklearn.pipeline import Pipeline
+
 from rfsize.exceptions import NotAForestError
 from rfsize.integrations.sklearn.boosting import BOOSTED, read_boosted
 from rfsize.integrations.sklearn.model import (
     FORESTS,
     THRESHOLD_CLASSIFIERS,
+    at_the_end_of,
     inside_threshold_classifier,
     read_forest,
     why_unread,
@@ -74,6 +77,8 @@ class ScikitLearn(Framework):
     files = SkopsFiles()
 
     def read(self, model: Any) -> Model:
+        if isinstance(model, Pipeline):
+            return at_the_end_of(model)
         if isinstance(model, THRESHOLD_CLASSIFIERS):
             return inside_threshold_classifier(model)
         if isinstance(model, FORESTS):

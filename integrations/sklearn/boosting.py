@@ -141,9 +141,10 @@ class HistGradientBoosting(AdaBoost):
     refits = True
 
     def open(self, X: Any) -> Rows:
-        if issparse(X):
+        rows = super().open(X)
+        if issparse(rows.source):
             raise ValueError(f"X is sparse, which {type(self.booster).__name__} does not take: give X.toarray()")
-        return super().open(X)
+        return rows
 
     def apply(self, X: Any) -> NDArray[np.int64]:
         model, rows = self.booster, X[:, _own_order(self.booster)].astype(np.float64)

@@ -9,6 +9,8 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.base import clone, is_regressor
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import (
     ExtraTreesClassifier,
     ExtraTreesRegressor,
@@ -16,7 +18,13 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
+from sklearn.model_selection import (
+    FixedThresholdClassifier,
+    GridSearchCV,
+    RandomizedSearchCV,
+    TunedThresholdClassifierCV,
+)
+from sklearn.pipeline import Pipeline
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.validation import check_array, check_is_fitted
 
@@ -31,8 +39,16 @@ from rfsize.models.estimators import allows_nan
 from rfsize.models.framework import read_model
 from rfsize.models.link import Link
 from rfsize.models.model import Forest, Model, Wrapper, wrapped_by
+from rfsize.models.streams import stream_of
 
 FORESTS = (RandomForestClassifier, RandomForestRegressor, ExtraTreesClassifier, ExtraTreesRegressor, *BAGGING)
+# Where models of scikit-learn keep the model inside them, which alone is a tree ensemble.
+_INSIDE = {
+    GridSearchCV: "best_estimator_",
+    RandomizedSearchCV: "best_estimator_",
+    CalibratedClassifierCV: "calibrated_classifiers_[0].estimator",
+    TransformedTargetRegressor: "regressor_",
+}
 THRESHOLD_CLASSIFIERS = (FixedThresholdClassifier, TunedThresholdClassifierCV)
 PRUNED = "rfsize_shrunk_"
 """Name of the attribute that marks a pruned ensemble."""
@@ -74,8 +90,9 @@ def check_outputs(model: Any) -> None:
 def why_unread(model: Any) -> str:
     """Why rfsize reads no trees from an object of scikit-learn, and what to give."""
     name = type(model).__name__
-    if hasattr(model, "steps") or hasattr(model, "best_estimator_"):
-        return f"a {name} holds a model: give pipeline[-1] with the rows that it gets, or search.best_estimator_"
+    inside = next((attribute for kind, attribute in _INSIDE.items() if isinstance(model, kind)), None)
+    if inside is not None:
+        return f"a {name} holds a model, once it is fitted: give model.{inside}"
     if any(base.__module__.startswith("rfsize.") for base in type(model).__mro__):
         return f"the {name} is not fitted: fit it first, which grows its forest"
     return (
@@ -316,7 +333,41 @@ def _some_columns(X: Any, columns: Any) -> Any:
     return X if columns is None or np.array_equal(columns, np.arange(X.shape[1])) else X[:, columns]
 
 
-# A threshold classifier around the model
+# A pipeline or a threshold classifier around the model
+
+
+def at_the_end_of(pipeline: Pipeline) -> Model:
+    """The model that is the last step of a pipeline, whose other steps transform the rows.
+
+    Raises
+    ------
+    NotAForestError
+        If the last step is none that rfsize reads.
+    """
+    (name, last), before = pipeline.steps[-1], pipeline.steps[:-1]
+    if not hasattr(last, "predict"):
+        raise NotAForestError(f"the Pipeline ends with {last!r}, and rfsize reads one that ends with a tree ensemble")
+    inside = read_model(last)
+
+    def around(native: Any) -> Any:
+        cut = copy.copy(pipeline)
+        cut.steps = [*copy.deepcopy(before), (name, inside.wrapped(native))]  # another fit must not change the others
+        return cut
+
+    def transform(X: Any) -> Any:
+        if stream_of(X) is not None:
+            raise ValueError("X comes in pieces, and a Pipeline transforms rows in memory: give one table")
+        try:
+            X = pipeline[:-1].transform(X) if before else X
+        except Exception as error:  # a step may be anyone's
+            raise ValueError(
+                f"the steps of the Pipeline cannot transform X ({type(error).__name__}: {str(error)[:200]}): give the "
+                "rows that its own predict takes"
+            ) from error
+        return X if inside.transform is None else inside.transform(X)
+
+    wrapper = Wrapper(type(pipeline).__name__, around, inside.checked_threshold(None), transform)
+    return wrapped_by(inside, wrapper, inside.classes)
 
 
 def inside_threshold_classifier(model: Any) -> Model:
@@ -341,7 +392,7 @@ def inside_threshold_classifier(model: Any) -> Model:
         wrapper.estimator = wrapper.estimator_ if frozen_before else clone(model.estimator)
         return wrapper
 
-    wrapper = Wrapper(type(model).__name__, around, threshold=_threshold(model, inside.classes))
+    wrapper = Wrapper(type(model).__name__, around, _threshold(model, inside.classes), inside.transform)
     return wrapped_by(inside, wrapper, inside.classes)
 
 

@@ -13,6 +13,7 @@ import sklearn
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.ensemble import BaseEnsemble
+from sklearn.pipeline import Pipeline
 
 from rfsize._util import Int64s, sample_weights, training_labels
 from rfsize.counting.count import out_of_bag
@@ -38,6 +39,11 @@ class SklearnTraining(Training):
         return SklearnTrainer(forest, X, y, sample_weight)
 
     def check_estimator(self, estimator: Any) -> None:
+        if isinstance(estimator, Pipeline):
+            raise NotAForestError(
+                "rfsize grows the last step of a Pipeline, not its other steps: make it RightSizedClassifier or "
+                "RightSizedRegressor, or give pipeline[-1] with pipeline[:-1].fit_transform(X, y)"
+            )
         if isinstance(estimator, BOOSTED):
             raise NotAForestError(why_no_forest(estimator))
         if isinstance(estimator, BaseEnsemble) and not isinstance(estimator, FORESTS):

@@ -141,6 +141,7 @@ class XgboostModel(Model):
         self.ensemble = replace(self.ensemble, conventions=conventions)
 
     def open(self, X: Any) -> Rows:
+        X = self.own_rows(X)
         if isinstance(X, xgb.DMatrix):
             self._check_dmatrix(X)
         rows = open_rows(X, self.columns)

@@ -316,7 +316,7 @@ def oob_importance(
     >>> [column.name for column in rfsize.oob_importance(forest, X, y, metric="auc", columns=sets).columns]
     ['area', 'texture']
     """
-    outputs = known_out_of_bag(model, X, y, groups)
+    outputs = known_out_of_bag(model, X, y, groups, metric)
     if metric is None:
         metric = "brier" if len(outputs.classes) else "r2"
     resolved = metric_of(metric, outputs)

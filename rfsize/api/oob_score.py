@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -24,6 +25,7 @@ from rfsize._util import Floats, Int64s, give, refuse_unused
 from rfsize.counting.groups import warning_of_copies
 from rfsize.counting.outputs import (
     TreeOutputs,
+    check_truth,
     collect_outputs,
     coverage_of_means,
     means_of,
@@ -42,6 +44,7 @@ from rfsize.statistics.metric_loss import MetricLoss, loss_of_halves, metric_los
 from rfsize.statistics.metrics import (
     Metric,
     MetricLike,
+    check_metric,
     clipping_of_rows,
     label_of,
     metric_of,
@@ -230,7 +233,7 @@ def oob_score(
     >>> [score.n_rows for score in scores]
     [379, 379, 380]
     """
-    outputs = known_out_of_bag(model, X, y, groups)
+    outputs = known_out_of_bag(model, X, y, groups, metric, has_loss=False)
     name = usual_metric(outputs) if metric is None else metric
     labels_at = predictor_of(outputs).threshold if name == "accuracy" else None
     give(learning_rate_of(task_of(outputs).forest, labels_at=labels_at))
@@ -240,8 +243,12 @@ def oob_score(
     return _score(outputs, on_rows)
 
 
-def known_out_of_bag(model: Any, X: Any, y: Any, groups: Any) -> TreeOutputs:
-    """The trees' outputs out of bag on the training rows, with the truth of the rows."""
+def known_out_of_bag(
+    model: Any, X: Any, y: Any, groups: Any, metric: MetricLike | None, *, has_loss: bool = True
+) -> TreeOutputs:
+    """The trees' outputs out of bag on the training rows, with the truth of the rows, which the metric fits."""
+    if y is None and (not isinstance(model, TreeOutputs) or model.y is None):
+        raise ValueError("y is missing: a score needs the truth of the training rows")
     if isinstance(model, TreeOutputs):
         refuse_unused("tree outputs already hold their rows. Leave it out", X=X, groups=groups)
         outputs = model if y is None else model.with_truth(y, model.sample_weight)
@@ -253,9 +260,8 @@ def known_out_of_bag(model: Any, X: Any, y: Any, groups: Any) -> TreeOutputs:
     else:
         if X is None:
             raise ValueError("X is missing: give all training rows, in the order of training")
-        outputs = collect_outputs(Task.of(model, X, y, oob=True, groups=groups), y, means=True)
-    if outputs.y is None:
-        raise ValueError("y is missing: a score needs the truth of the training rows")
+        check = check_truth if metric is None else partial(check_metric, metric, has_loss=has_loss)
+        outputs = collect_outputs(Task.of(model, X, y, oob=True, groups=groups, check=check), means=True)
     return outputs
 
 

@@ -23,6 +23,7 @@ from rfsize._util import (
     whole,
 )
 from rfsize.api.report import Report, report_on
+from rfsize.counting.outputs import check_truth
 from rfsize.counting.task import Task
 from rfsize.counting.training_rows import refuse_training_rows
 from rfsize.exceptions import NotAForestError
@@ -175,11 +176,11 @@ def shrink(
     _check_forest(forest)
     criterion = replace(criterion, target="chosen" if isinstance(forest, Forest) else "refitted")
     criterion = resolve(criterion, forest.classes.size)
-    task = Task.of(forest, X)
-    refuse_training_rows(task)
-    truth = None if y is None else one_per_row(y, task.n_rows)
     if n_trees is not None:
         whole("n_trees", n_trees, at_least=1, at_most=forest.n_trees - 1)
+    task = Task.of(forest, X, y, check=check_truth)
+    refuse_training_rows(task)
+    truth = None if y is None else one_per_row(y, task.n_rows)
     certify, refit, held_out = _split(leaves_of(task), None if rows is None else leaves_of(Task.of(forest, rows)))
     criterion = with_metric(criterion, task.predictor, refit.whole)
     criterion = with_spread(criterion, task.predictor, refit.whole)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
@@ -10,9 +11,10 @@ from numpy.typing import ArrayLike
 
 from rfsize._util import Caution, choice, give, how_many, one_per_row, refuse_option_as_labels, refuse_unused, whole
 from rfsize.api.report import Report, finished, report_of, with_warnings
-from rfsize.api.within_bytes import first_trees_within
+from rfsize.api.within_bytes import first_trees_within, most_trees_within
 from rfsize.counting.outputs import (
     TreeOutputs,
+    check_truth,
     collect_outputs,
     outputs_of,
     outputs_of_votes,
@@ -20,14 +22,14 @@ from rfsize.counting.outputs import (
     warnings_for,
     why_no_forest,
 )
-from rfsize.counting.task import Task, brought_here
+from rfsize.counting.task import Task
 from rfsize.counting.training_rows import warning_of_training_rows
 from rfsize.counting.votes import Votes
 from rfsize.models.framework import read_forest, read_to_cut, refuse_regression
 from rfsize.models.model import Forest, Model, first_trees
-from rfsize.statistics.criterion import Criterion, make_criterion, resolve
-from rfsize.statistics.first_trees import refuse_to_certify
-from rfsize.statistics.metrics import MetricLike, no_truth_error
+from rfsize.statistics.criterion import Criterion, check_options, make_criterion, resolve
+from rfsize.statistics.first_trees import refuse_to_certify, risk_target
+from rfsize.statistics.metrics import MetricLike, check_metric
 
 MAX_ROWS = 100_000
 """Number of rows that ``max_rows="auto"`` draws."""
@@ -216,6 +218,7 @@ def size(
     """
     refuse_option_as_labels(y)
     options: dict[str, Any] = {"alpha": alpha, "average": average, "voting": voting, "method": method}
+    check_options(metric, tolerance, target=target, confidence=confidence, **options)
     read, which = with_target(model, target, oob=oob)
     criterion = make_criterion(metric, tolerance, target=which, confidence=_confidence(which, confidence), **options)
     report = _report(read, X, y, criterion, oob=oob, groups=groups, max_rows=max_rows)
@@ -269,10 +272,11 @@ def _outputs(model: Any, X: Any, y: Any, criterion: Criterion, *, oob: bool, gro
     if criterion.metric == "labels":
         refuse_regression(forest)
     criterion = resolve(criterion, forest.classes.size)
-    if criterion.kind == "metric" and y is None:
-        raise no_truth_error(criterion.metric)
-    task = Task.of(forest, X, y if oob else None, oob=oob, groups=groups)
-    return collect_outputs(task, y) if max_rows is None else _outputs_of_drawn_rows(task, y, max_rows)
+    check = partial(check_metric, criterion.metric) if criterion.kind == "metric" else check_truth
+    task = Task.of(forest, X, y, oob=oob, groups=groups, check=check)
+    if criterion.target == "model":
+        risk_target(criterion, None).check_rows(np.array([task.n_rows]), [""])
+    return collect_outputs(task) if max_rows is None else _outputs_of_drawn_rows(task, max_rows)
 
 
 def _warnings_about_rows(report: Report) -> tuple[Caution, ...]:
@@ -290,7 +294,7 @@ def _with_truth(given: Votes | TreeOutputs, y: Any) -> TreeOutputs:
     return given if y is None else given.with_truth(y, given.sample_weight)
 
 
-def _outputs_of_drawn_rows(task: Task, y: Any, max_rows: int | str) -> TreeOutputs:
+def _outputs_of_drawn_rows(task: Task, max_rows: int | str) -> TreeOutputs:
     """The outputs on ``max_rows`` random rows; beyond them, only the noise of the trees makes T* uncertain."""
     if task.bags is not None:
         raise ValueError(
@@ -300,13 +304,13 @@ def _outputs_of_drawn_rows(task: Task, y: Any, max_rows: int | str) -> TreeOutpu
     if isinstance(max_rows, str):
         choice("max_rows", max_rows, ("auto",), "; or give a number of rows")
         max_rows = MAX_ROWS
-    n_rows, y = whole("max_rows", max_rows, at_least=1), brought_here(task.X, y)
-    of_rows = warning_of_training_rows(task, y)
+    n_rows = whole("max_rows", max_rows, at_least=1)
+    of_rows = warning_of_training_rows(task, task.y)
     if n_rows < task.n_rows:
         drawn = np.sort(np.random.default_rng(0).choice(task.n_rows, n_rows, replace=False))
-        y = None if y is None else one_per_row(y, task.n_rows)[drawn]
-        task = replace(task, X=task.X.pick(drawn))
-    outputs = outputs_of(task).with_truth(y)
+        y = None if task.y is None else one_per_row(task.y, task.n_rows)[drawn]
+        task = replace(task, X=task.X.pick(drawn), y=y)
+    outputs = outputs_of(task).with_truth(task.y)
     return replace(outputs, warnings=(*of_rows, *outputs.warnings))
 
 
@@ -424,15 +428,19 @@ def truncate(
     if max_bytes is not None:
         whole("max_bytes", max_bytes, at_least=1)
     of_labels: dict[str, Any] = {"alpha": alpha, "average": average, "voting": voting}
+    check_options(metric, tolerance, target=target, confidence=confidence, **of_labels)
     given, default = with_target(model, None, oob=oob)
     forest: Model = task_of(given).forest if isinstance(given, TreeOutputs) else given
+    within = None
+    if max_bytes is not None:
+        within = partial(first_trees_within, max_bytes, most_trees_within(max_bytes, forest), forest)
     if n_trees is None and (max_bytes is None or X is not None or isinstance(given, TreeOutputs)):
         of_labels["confidence"] = _confidence(target or default, confidence)
         criterion = make_criterion(metric, tolerance, target=target or default, **of_labels)
         report = _report(given, X, y, criterion, oob=oob, groups=groups)
-        if max_bytes is None:
+        if within is None:
             return cast(_Model, _cut_to(report, forest))
-        return cast(_Model, first_trees_within(max_bytes, forest, report, _warnings_about_rows(report)))
+        return cast(_Model, within(report, _warnings_about_rows(report)))
     reason = "n_trees sets the size, and the forest is not sized. Leave it out"
     if max_bytes is not None:
         reason = "max_bytes sets the size, and without X the forest is not sized. Give X, or leave it out"
@@ -440,8 +448,8 @@ def truncate(
     of_rows["metric"] = None if isinstance(metric, str) and metric == "auto" else metric
     of_rows |= {"target": target, "confidence": confidence}
     refuse_unused(reason, **of_rows)
-    if max_bytes is not None:
-        return cast(_Model, first_trees_within(max_bytes, forest))
+    if within is not None:
+        return cast(_Model, within())
     if isinstance(n_trees, Report):
         _check_report(n_trees, forest)
         return cast(_Model, _cut_to(n_trees, forest))

@@ -18,10 +18,10 @@ from rfsize.showing.warnings import cut_warning
 
 
 def first_trees_within(
-    max_bytes: int, forest: Model, report: Report | None = None, warnings: Sequence[Caution] = ()
+    max_bytes: int, kept: int, forest: Model, report: Report | None = None, warnings: Sequence[Caution] = ()
 ) -> Any:
-    """The first trees that fit, after ``warnings``; warns if they are fewer than enough, or than half of all."""
-    n_trees, kept, lost = forest.n_trees, _most_trees_within(max_bytes, forest), ""
+    """The ``kept`` first trees, which fit, after ``warnings``; warns if fewer than enough, or than half of all."""
+    n_trees, lost = forest.n_trees, ""
     if report is None:
         if 2 * kept < n_trees:
             lost = f"less than half of the {n_trees:,}, and what that loses is not known"
@@ -34,18 +34,17 @@ def first_trees_within(
     return first_trees(forest, kept)
 
 
-def _most_trees_within(max_bytes: int, forest: Model) -> int:
+def most_trees_within(max_bytes: int, forest: Model) -> int:
     """The largest number of first trees whose file has at most ``max_bytes``; ``ValueError`` if one tree takes more."""
 
     def n_bytes(n_trees: int) -> int:
         return read_model(forest.first(n_trees)).n_bytes
 
+    if (of_one := n_bytes(1)) > max_bytes:
+        raise ValueError(f"a file of one tree has {of_one:,} bytes, more than max_bytes={max_bytes:,}: allow more")
     if n_bytes(forest.n_trees) <= max_bytes:
         return forest.n_trees
-    kept = bisect_right(range(1, forest.n_trees), max_bytes, key=n_bytes)
-    if kept == 0:
-        raise ValueError(f"a file of one tree has {n_bytes(1):,} bytes, more than max_bytes={max_bytes:,}: allow more")
-    return kept
+    return bisect_right(range(1, forest.n_trees), max_bytes, key=n_bytes)
 
 
 def _compiled_bytes(forest: Model) -> int | None:

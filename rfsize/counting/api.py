@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize._util import give, refuse_unused
-from rfsize.counting.outputs import TreeOutputs, collect_outputs, warnings_for
+from rfsize.counting.outputs import TreeOutputs, check_truth, collect_outputs, warnings_for
 from rfsize.counting.task import Task, inbag_mask
 
 
@@ -133,8 +133,8 @@ def tree_outputs(
         outputs = cross_validated(model, X, y, cv, groups=groups, sample_weight=sample_weight, threshold=at)
     else:
         of_bags: dict[str, Any] = {"seed": seed, "subsample": subsample, "sample_weight": sample_weight}
-        task = Task.of(model, X, y, oob=oob, missing=missing, threshold=threshold, groups=groups, **of_bags)
-        outputs = collect_outputs(task, y, sample_weight, means=True)
+        options: dict[str, Any] = {"missing": missing, "threshold": threshold, "groups": groups}
+        outputs = collect_outputs(Task.of(model, X, y, oob=oob, check=check_truth, **options, **of_bags), means=True)
     give(warnings_for(outputs, of_labels=True))
     return outputs
 
@@ -349,4 +349,4 @@ def oob_predict(
 
 
 def _out_of_bag(model: Any, X: Any, y: Any, groups: Any) -> TreeOutputs:
-    return collect_outputs(Task.of(model, X, y, oob=True, groups=groups), y, means=True)
+    return collect_outputs(Task.of(model, X, y, oob=True, groups=groups, check=check_truth), means=True)

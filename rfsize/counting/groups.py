@@ -206,6 +206,14 @@ _ROWS = 1 << 13
 _FEW_COPIES = 0.01
 
 
+def check_groups(groups: str | ArrayLike | None, n_rows: int) -> None:
+    """Raise ``ValueError`` if ``groups`` are no word and no label for each of ``n_rows`` rows; copies take longer."""
+    if isinstance(groups, str):
+        choice("groups", groups, WORDS, "; or give an array with the group of each row")
+    elif groups is not None:
+        _labels(groups, n_rows)
+
+
 def resolve_groups(groups: str | ArrayLike | None, X: Any, n_rows: int) -> Groups:
     """The groups that the user chooses; by default each row stands alone, and only the share of copies is counted.
 
@@ -225,8 +233,7 @@ def resolve_groups(groups: str | ArrayLike | None, X: Any, n_rows: int) -> Group
     """
     if groups is not None and not isinstance(groups, str):
         return Groups.numbered("given", _labels(groups, n_rows))
-    if groups is not None:
-        choice("groups", groups, WORDS, "; or give an array with the group of each row")
+    check_groups(groups, n_rows)
     if groups == "rows":
         return NO_GROUPS
     rows = None if X is None else _readable(X)

@@ -24,7 +24,7 @@ from rfsize.counting.coverage import Coverage
 from rfsize.counting.groups import NO_GROUPS, Groups, warning_of_copies
 from rfsize.counting.predictions import filled, filled_labels
 from rfsize.counting.sums import Means, Scores, Sums, n_bytes
-from rfsize.counting.task import Task, brought_here, tree_votes
+from rfsize.counting.task import Task, tree_votes
 from rfsize.counting.training_rows import warning_of_training_rows
 from rfsize.counting.votes import Votes
 from rfsize.exceptions import NotAForestError
@@ -156,17 +156,8 @@ class TreeOutputs:
         >>> rfsize.oob_score(weighed).value != rfsize.oob_score(outputs, y=y).value
         True
         """
-        if y is None:
-            refuse_unused(
-                "it weighs the rows in metrics, which compare predictions with y. Give y too, or leave it out",
-                sample_weight=sample_weight,
-            )
-            return self
-        if self.task is not None:
-            y = self.task.forest.truth(y)
-        training_labels(self.classes, y, self.n_rows)
-        weight = None if sample_weight is None else sample_weights(sample_weight, self.n_rows)
-        return replace(self, y=one_per_row(y, self.n_rows), sample_weight=weight)
+        y, weight = _checked_truth(self.task, self.classes, self.n_rows, y, sample_weight)
+        return self if y is None else replace(self, y=y, sample_weight=weight)
 
     def by_tree(self) -> NDArray[np.int32]:
         """Return the vote of each tree on each row.
@@ -498,13 +489,29 @@ def _coverage(outputs: TreeOutputs, n_votes: NDArray[Any], rows: Any = slice(Non
 # Where outputs come from: a finished forest, a forest in training, or counted votes
 
 
-def collect_outputs(task: Task, y: Any = None, sample_weight: Any = None, *, means: bool = False) -> TreeOutputs:
+def collect_outputs(task: Task, *, means: bool = False) -> TreeOutputs:
     """The outputs of a finished forest with ``y`` and weights, and a warning if the rows are the training rows."""
-    y, sample_weight = brought_here(task.X, y), brought_here(task.X, sample_weight)
-    of_rows = warning_of_training_rows(task, y, sample_weight)
+    of_rows = warning_of_training_rows(task, task.y, task.sample_weight)
     outputs = outputs_of(task, means=means)
-    sample_weight = sample_weight if y is not None or task.bags is None else None  # given only to prove the bags
-    return with_warnings(outputs.with_truth(y, sample_weight), *of_rows)
+    return with_warnings(outputs.with_truth(task.y, task.sample_weight), *of_rows)
+
+
+def check_truth(task: Task) -> None:
+    """Raise ``ValueError`` if ``y`` or the weights of a task do not fit, before trees predict its rows."""
+    _checked_truth(task, task.forest.classes, task.n_rows, task.y, task.sample_weight)
+
+
+def _checked_truth(
+    task: Task | None, classes: NDArray[Any], n_rows: int, y: Any, sample_weight: Any
+) -> tuple[NDArray[Any] | None, Floats | None]:
+    """Labels or numbers as the model reads them, and weights; ``ValueError`` if they do not fit."""
+    if y is None:
+        why = "it weighs the rows in metrics, which compare predictions with y. Give y too, or leave it out"
+        refuse_unused(why, sample_weight=sample_weight)
+        return None, None
+    y = y if task is None else task.forest.truth(y)
+    training_labels(classes, y, n_rows)
+    return one_per_row(y, n_rows), None if sample_weight is None else sample_weights(sample_weight, n_rows)
 
 
 def outputs_of(task: Task, *, means: bool = False) -> TreeOutputs:

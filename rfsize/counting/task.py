@@ -5,8 +5,8 @@ The proof compares the rows of the rebuilt bags, leaf by leaf, with what the mod
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from rfsize import _core
 from rfsize._util import Bools, Floats, blocks, refuse_unused
-from rfsize.counting.groups import NO_GROUPS, GroupInbag, Groups, resolve_groups
+from rfsize.counting.groups import NO_GROUPS, GroupInbag, Groups, check_groups, resolve_groups
 from rfsize.exceptions import InbagError
 from rfsize.models.bags import FRESH_ROWS, Bags, LaidOutBags, Layout
 from rfsize.models.ensemble import LeafIds
@@ -40,6 +40,12 @@ class BagCheck:
 
     def __init__(self, forest: Model, bags: Bags) -> None:
         self.bags, self._framework, self._trees = bags, forest.framework, forest.ensemble
+        self._advice = bags.advice
+        if forest.transform is not None:
+            self._advice += (
+                " A step whose fit_transform gives other rows than its transform, as that of TargetEncoder, leaves "
+                "none to prove by."
+            )
         self.rebuilt: Floats = np.zeros(0 if self._trees is None else self._trees.cover.size)
 
     def add(self, start: int, stop: int, leaf: NDArray[Any], inbag: Bools) -> None:
@@ -66,7 +72,7 @@ class BagCheck:
             raise InbagError(
                 f"the in-bag rows could not be proven: in {wrong.size} of {trees.tree_start.size} trees, the first of "
                 f"them tree {wrong[0] // trees.trees_per_iteration}, the rebuilt bag does not match the leaf counts "
-                f"that {self._framework} stored. {self.bags.advice} Otherwise take {FRESH_ROWS}"
+                f"that {self._framework} stored. {self._advice} Otherwise take {FRESH_ROWS}"
             )
 
 
@@ -172,6 +178,8 @@ class Task:
         Probability above which class 1 is predicted, checked.
     groups : Groups
         With bags: training rows that belong together. A tree that saw one of them votes on none of them.
+    y, sample_weight
+        Labels or numbers of the rows and weights for metrics, as given, in this process; None if there are none.
     """
 
     forest: Model
@@ -179,6 +187,8 @@ class Task:
     bags: Bags | None = None
     threshold: float = 0.5
     groups: Groups = NO_GROUPS
+    y: Any = None
+    sample_weight: Any = None
 
     @classmethod
     def of(
@@ -194,10 +204,12 @@ class Task:
         subsample: float | None = None,
         groups: Any = None,
         missing: float | None = None,
+        check: Callable[[Task], None] | None = None,
     ) -> Task:
-        """Check a model, rows and options, as in `rfsize.tree_outputs`; ``y`` and weights are only for bags.
+        """Check a model, rows and options, as in `rfsize.tree_outputs`.
 
-        A `Model` that was read already may be boosted; with ``oob`` it must be a `Forest`.
+        A `Model` that was read already may be boosted; with ``oob`` it must be a `Forest`. ``check`` raises if ``y``
+        and the weights do not fit the task, which has no bags yet: drawing them takes long.
 
         Raises
         ------
@@ -211,13 +223,19 @@ class Task:
         forest = model if isinstance(model, Model) and not oob else read_forest(model, missing=missing)
         threshold = forest.checked_threshold(threshold)
         elsewhere = rows_elsewhere(X)
+        if elsewhere is not None:
+            forest.refuse_steps("the steps of a Pipeline transform rows in memory, and X lies on Dask's workers")
         X, layout = (forest.open(X), None) if elsewhere is None else elsewhere.opened(forest, oob=oob, missing=missing)
+        y, sample_weight, groups = (brought_here(X, values) for values in (y, sample_weight, groups))
+        weight = None if oob and y is None else sample_weight  # else given only to prove the bags
+        task, n_rows = cls(forest, X, None, threshold, y=y, sample_weight=weight), X.n_rows
+        if check is not None:
+            check(task)
         if not oob:
             why = "it is about the bags of training rows: leave it out, or give the training rows with oob=True"
             refuse_unused(why, groups=groups, seed=seed, subsample=subsample)
-            return cls(forest, X, None, threshold)
-        n_rows = X.n_rows
-        y, sample_weight, groups = (brought_here(X, values) for values in (y, sample_weight, groups))
+            return task
+        check_groups(groups, n_rows)
         assert isinstance(forest, Forest)
         bags = forest.bags(layout or Layout.alone(n_rows), y, sample_weight, seed, subsample)
         if elsewhere is not None and not isinstance(bags, LaidOutBags):
@@ -225,7 +243,7 @@ class Task:
                 f"rfsize does not know which rows each worker of {forest.framework} trains on, so it cannot tell which "
                 f"are out of bag: give the training rows in memory or in pieces, or take {FRESH_ROWS}"
             )
-        return cls(forest, X, bags, threshold, resolve_groups(groups, X, n_rows))
+        return replace(task, bags=bags, groups=resolve_groups(groups, X, n_rows))
 
     @property
     def n_rows(self) -> int:

@@ -144,6 +144,7 @@ def compile(
             [compile(of_fold, threshold=threshold, n_jobs=n_jobs, missing=missing) for of_fold in several]
         )
     read = read_model(model, missing=missing)
+    read.refuse_steps("a compiled forest predicts the rows that the last step of a Pipeline gets")
     check_table(read, table)
     at, labels_by = _labels_above(threshold, read, table), _resolved(voting, read, table)
     give(learning_rate_of(read))

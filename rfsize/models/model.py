@@ -65,11 +65,14 @@ class Wrapper(NamedTuple):
         Wraps another model of the framework in a new model of the caller's type.
     threshold : float
         Probability of class 1 above which the caller's model predicts class 1.
+    transform : callable or None
+        For a pipeline: makes the rows of the framework's model from those that the caller's model takes.
     """
 
     kind: str
     around: Callable[[Any], Any]
     threshold: float = 0.5
+    transform: Callable[[Any], Any] | None = None
 
 
 class Model(ABC):
@@ -263,8 +266,23 @@ class Model(ABC):
 
     def open(self, X: Any) -> Rows:
         """The rows of ``X`` with the columns of training; ``ValueError`` if they do not fit the model."""
+        X = self.own_rows(X)
         refuse_dmatrix(X)
         return open_rows(X, self.columns)
+
+    def own_rows(self, X: Any) -> Any:
+        """The rows that the framework's model takes, from those that the caller's model takes; `Rows` are such rows."""
+        return X if self.transform is None or isinstance(X, Rows) else self.transform(X)
+
+    @property
+    def transform(self) -> Callable[[Any], Any] | None:
+        """For the last step of a pipeline: makes its rows from those of the pipeline."""
+        return None if self.wrapper is None else self.wrapper.transform
+
+    def refuse_steps(self, why: str) -> None:
+        """Raise `NotAForestError` for the last step of a pipeline, for this reason."""
+        if self.transform is not None:
+            raise NotAForestError(f"{why}: give pipeline[-1], and as rows pipeline[:-1].transform(X)")
 
     def native_rows(self, X: Any) -> Any:
         """Rows in the form that the model's own ``predict`` takes."""

@@ -148,11 +148,10 @@ def make_criterion(
         If the options do not go together, or one of them is not valid.
     """
     metric = one_name(metric)
-    choice("target", target, TARGETS)
-    _check_metric(metric)
     given: dict[str, Any] = {"alpha": alpha, "average": average, "voting": voting, "method": method}
     given = {name: _plain(value) for name, value in given.items() if value is not None}
     why = "" if metric == "auto" and tolerance is None and not given else None
+    check_options(metric, tolerance, target=target, confidence=confidence, **given)
     if metric == "auto" and given and target == "limit":
         metric = "labels"
     if target == "model":
@@ -164,13 +163,33 @@ def make_criterion(
         refuse_unused(reason, **of_labels)
     if tolerance is not None or (target == "limit" and metric not in PREDICTIONS):
         check_tolerance(metric, tolerance)
-    share("alpha", given.get("alpha", ALPHA))
-    choice("average", given.get("average", "micro"), AVERAGES)
-    choice("voting", given.get("voting", "auto"), VOTINGS)
-    choice("method", given.get("method", "auto"), METHODS)
-    if confidence is not None:
-        confidence = checked_confidence(_plain(confidence))
+    confidence = None if confidence is None else float(confidence)
     return Criterion(metric, tolerance=_plain(tolerance), target=target, confidence=confidence, why=why, **given)
+
+
+def check_options(
+    metric: MetricLike,
+    tolerance: float | None,
+    *,
+    target: str | None = None,
+    alpha: float | None = None,
+    average: str | None = None,
+    voting: str | None = None,
+    method: str | None = None,
+    confidence: float | None = None,
+) -> None:
+    """Raise ``ValueError`` if an option is not valid whatever the model, which may take long to read."""
+    _check_metric(one_name(metric))
+    if tolerance is not None:
+        positive("tolerance", tolerance)
+    if alpha is not None:
+        share("alpha", alpha)
+    if confidence is not None:
+        checked_confidence(confidence)
+    choice("target", target or "limit", TARGETS)
+    choice("average", average or "micro", AVERAGES)
+    choice("voting", voting or "auto", VOTINGS)
+    choice("method", method or "auto", METHODS)
 
 
 def loss_of(metric: MetricLike) -> Criterion:

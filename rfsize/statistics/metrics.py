@@ -27,7 +27,8 @@ from rfsize._util import (
     sample_weights,
     training_labels,
 )
-from rfsize.counting.outputs import TreeOutputs, predictor_of
+from rfsize.counting.outputs import TreeOutputs, check_truth, predictor_of
+from rfsize.counting.task import Task
 from rfsize.exceptions import ForestWarning, NotAForestError, RfsizeError
 from rfsize.models.link import Predictor
 
@@ -393,6 +394,39 @@ def metric_of(metric: MetricLike, outputs: TreeOutputs) -> Metric:
     return metric_on_rows(metric, predictor_of(outputs), outputs.n_rows, outputs.y, outputs.sample_weight)
 
 
+def check_metric(metric: MetricLike, task: Task, *, has_loss: bool = True) -> None:
+    """Raise ``ValueError`` if a metric or the truth does not fit a task, before trees predict its rows.
+
+    With ``has_loss`` it must be known whether larger is better. Errors of scorers show by made-up predictions.
+    """
+    if task.y is None:
+        raise no_truth_error(metric)
+    check_truth(task)
+    fitted = metric_on_rows(metric, task.predictor, task.n_rows, task.forest.truth(task.y), task.sample_weight)
+    if has_loss:
+        check_direction(fitted)
+    _value_of_made_up(fitted, task.predictor)
+
+
+def goes_by_labels_alone(metric: Metric, forest: Predictor) -> bool:
+    """Whether a metric, such as F1, is the same for probabilities that give the same labels."""
+    if not forest.classes.size:
+        return False
+    return bool(_value_of_made_up(metric, forest) == _value_of_made_up(metric, forest, are_sure=True))
+
+
+def _value_of_made_up(metric: Metric, forest: Predictor, *, are_sure: bool = False) -> Any:
+    """The metric of made-up predictions; ``are_sure`` makes their probabilities 0 and 1, with the same labels."""
+    predicted, n_classes = metric.truth[::-1, None], forest.classes.size
+    if n_classes:
+        predicted = np.random.default_rng(0).dirichlet(np.ones(n_classes), len(metric.truth))
+    if are_sure:
+        predicted = np.eye(n_classes)[forest.labels(predicted)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return metric.value(metric.truth, predicted, metric.weight)
+
+
 def no_truth_error(metric: MetricLike) -> ValueError:
     """The error if a metric is wanted of rows whose truth is unknown."""
     what = f"metric {metric!r}" if isinstance(metric, str) else "a metric"
@@ -424,10 +458,9 @@ def metric_on_rows(
     choice("metric", metric, names, advice, others=other_names())
     known = _accuracy_by(forest.labels) if metric == "accuracy" else get_metric(str(metric))
     if known.is_ranking and len(classes) > 2:
-        other = ", or the scorer 'roc_auc_ovr'" if metric == "auc" else ""
+        names = ["'roc_auc_ovr'"] * (metric == "auc") + ["'log_loss'", "'brier'", "'accuracy'"]
         raise ValueError(
-            f"metric '{metric}' is for two classes, and the forest has {len(classes)}: take 'log_loss', 'brier' or "
-            f"'accuracy'{other}"
+            f"metric '{metric}' is for two classes, and the forest has {len(classes)}: take metric={' or '.join(names)}"
         )
     truth = training_labels(classes, y, n_rows)
     if known.is_ranking and len(np.unique(truth)) < 2:

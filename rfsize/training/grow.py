@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize._util import give, how_many, in_percent, progress_bar, share
+from rfsize._util import give, how_many, in_percent, progress_bar, sample_weights, share
 from rfsize.api.report import Report, finished, report_of, with_warnings
 from rfsize.counting.coverage import FEW_OUT_OF_BAG, FEWEST_VOTES, Coverage, by_nature_advice, too_many_without_votes
-from rfsize.counting.groups import resolve_groups, warning_of_copies
+from rfsize.counting.groups import check_groups, resolve_groups, warning_of_copies
 from rfsize.counting.outputs import coverage, distinct, outputs_in_training, outputs_of
 from rfsize.counting.task import Task
 from rfsize.counting.training_rows import warning_of_training_rows
@@ -276,7 +276,10 @@ def start_from_estimator(
     except NotFittedError:
         training.check_estimator(estimator)
     X = for_training(X)
-    classes, _ = checked_target(y, n_rows_of(X), of_labels=not is_regression(estimator))
+    n_rows = n_rows_of(X)
+    classes, _ = checked_target(y, n_rows, of_labels=not is_regression(estimator))
+    sample_weight = None if sample_weight is None else sample_weights(sample_weight, n_rows)
+    check_groups(groups, n_rows)
     criterion = checked_criterion(criterion, classes, y, sample_weight)
     n_given = 0 if fitted is None else fitted.n_trees
     if fitted is None:
@@ -284,13 +287,13 @@ def start_from_estimator(
         fitted = read_forest(of_size(estimator, min_trees).fit(X, y, **weighted))
     if fitted.wrapper is not None:
         raise NotAForestError(
-            f"found a {fitted.wrapper.kind}, whose own fit grows its forest: fit it with a larger alpha or "
-            "max_trees, or give the forest that it has fitted, model.estimator_"
+            f"found a {fitted.wrapper.kind}, and rfsize adds trees to the forest inside it: give model.estimator_, or "
+            "of a Pipeline pipeline[-1] with pipeline[:-1].transform(X)"
         )
     threshold = fitted.checked_threshold(threshold)
     fitted.open(X)
     trainer = training.trainer_of(fitted, X, y, sample_weight)
-    trainer.threshold, trainer.groups = threshold, resolve_groups(groups, X, n_rows_of(X))
+    trainer.threshold, trainer.groups = threshold, resolve_groups(groups, X, n_rows)
     forest = trainer.resume(fitted.booster)
     forest.classes = fitted.classes if len(fitted.classes) else None
     return Growth(criterion, forest, y, sample_weight, fitted.with_booster, n_given, _reads_task(forest, trainer, X))

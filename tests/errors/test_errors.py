@@ -214,7 +214,6 @@ OF_MODELS: list[Case] = [
     ),
     (lambda: size(AdaBoostClassifier(n_estimators=3).fit(X, TWO), oob=True), "rfsize.compile"),
     (lambda: shrink(trained=AdaBoostClassifier(n_estimators=3).fit(X, TWO)), "rfsize.truncate"),
-    (lambda: size(make_pipeline(StandardScaler(), clone(FOREST)).fit(X, TWO)), "pipeline[-1]"),
     (lambda: size("model.txt"), "str"),
     (lambda: size(None), "model"),
     (lambda: size(RandomForestClassifier), "RandomForestClassifier"),
