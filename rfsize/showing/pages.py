@@ -13,6 +13,7 @@ import numpy as np
 
 from rfsize._util import as_arguments, how_many, in_percent, printable
 from rfsize.counting.outputs import TreeOutputs
+from rfsize.exceptions import LabelsOnlyWarning, NotConvergedWarning
 from rfsize.models.framework import framework_of
 from rfsize.showing.html import Alert, KeyNumber, Page, Picture, Section, Table
 from rfsize.showing.plots import draw_by_class, draw_distances, draw_size
@@ -230,6 +231,8 @@ def _code(report: Report) -> str:
         return ""
     # A grown forest was already cut when its training ended.
     if report.enough and report.n_kept < report.available and not criterion.is_training:
+        if any(warning.category in (LabelsOnlyWarning, NotConvergedWarning) for warning in report.warnings):
+            return ""  # the warning says what to do instead
         made_by = "rfsize.shrink(model, X)[0]" if criterion.is_shrunk else "rfsize.truncate(model, n_trees=report)"
         return (
             f"small = {made_by}  # {how_many(report.n_kept, 'tree')}, a model of the same type\n"

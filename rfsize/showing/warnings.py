@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rfsize._util import Caution, Floats, how_many, in_percent, printable
+from rfsize.counting.outputs import predictor_of
 from rfsize.exceptions import LabelsOnlyWarning, NotConvergedWarning
 from rfsize.models.link import Predictor
 from rfsize.showing.text import (
@@ -24,7 +25,7 @@ from rfsize.statistics.certify import CertifiedCurve
 from rfsize.statistics.criterion import Criterion
 from rfsize.statistics.curve import Estimate, LossCurve
 from rfsize.statistics.labels import FEWEST_ROWS
-from rfsize.statistics.metrics import Metric, label_of, value_or_nan
+from rfsize.statistics.metrics import Metric, goes_by_labels_alone, label_of, metric_of, value_or_nan
 from rfsize.statistics.row_errors import PairedLoss, paired_metrics
 
 if TYPE_CHECKING:
@@ -98,14 +99,19 @@ def _few_rows_of_classes(report: Report) -> list[Caution]:
 def _suffering(report: Report) -> list[Caution]:
     """What suffers, by the estimates, if the forest is cut to the trees that are kept for its labels."""
     criterion, details, n_trees = report.criterion, report.estimate.details, report.n_kept
-    if criterion.metric != "labels" or details is None:
+    if _is_metric_of_labels(report):
+        details = report.others["labels"][1].details
+    elif criterion.metric != "labels":
         return []
-    shares, curve = details.label_shares, report.estimate.curve
+    if details is None:
+        return []
+    shares, curve, changed = details.label_shares, report.estimate.curve, {}
     if isinstance(curve, CertifiedCurve):
         if n_trees == report.available:
             return []
         return _changing_classes(curve.by_class(n_trees), shares, criterion, "differ from those of all trees")
-    changed = {label: of_class.at(n_trees) for label, of_class in details.by_class.items()}
+    if criterion.metric == "labels":
+        changed = {label: of_class.at(n_trees) for label, of_class in details.by_class.items()}
     is_rare = min(shares.values()) < RARE
     of_metrics = [_estimated_harm(*other, n_trees, of_a_rare_class=is_rare) for other in report.others.values()]
     return [
@@ -113,6 +119,13 @@ def _suffering(report: Report) -> list[Caution]:
         *_unlabelled_classes(shares, details.probabilities or []),
         *(harm for harm in of_metrics if harm is not None),
     ]
+
+
+def _is_metric_of_labels(report: Report) -> bool:
+    """Whether the forest is sized by a metric of its labels alone, and the report knows what else it loses."""
+    if report.criterion.kind != "metric" or "labels" not in report.others or report.outputs is None:
+        return False
+    return goes_by_labels_alone(metric_of(report.criterion.metric, report.outputs), predictor_of(report.outputs))
 
 
 def _changing_classes(
