@@ -177,7 +177,7 @@ class MarginCells(NamedTuple):
         longest = np.arctan(np.maximum(_LONG, _LONG_IN_NOISE / np.sqrt(n_trees)))
         # The variance of votes divides by n, not by n − 1.
         angle = np.clip(np.arctan(margin / np.sqrt(1.0 - 1.0 / n_trees)), -longest, longest)
-        return cls(angle, n_trees, np.abs(angle) >= longest, np.ones(len(angle)))
+        return cls(angle, n_trees.astype(np.float64), np.abs(angle) >= longest, np.ones(len(angle)))
 
     def log_likelihood(self, pi: Floats) -> Floats:
         """The log-likelihood of margins as if from votes, if a fraction π votes for the rival, or for the leader."""

@@ -23,6 +23,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
@@ -145,17 +146,16 @@ class Fit:
         distance, sizes = measured(sample, cut), np.array([size])
         factor = interpolated(sizes, ODD_SIZES, self.factor[None])[0]
         if self.density is None:
-            of_votes = isinstance(distance, VoteCounts)
-            apart = distance.losing / distance.n_trees if of_votes else distance.margin.min(axis=1)
-            return law(apart, sizes, of_votes=of_votes)[:, 0] * factor
+            if isinstance(distance, VoteCounts):
+                return law(distance.losing / distance.n_trees, sizes, of_votes=True)[:, 0] * factor
+            return law(distance.margin.min(axis=1), sizes, of_votes=False)[:, 0] * factor
         cells, of_points = _cells(distance, merged=False), self._law(sizes)[:, 0]
         loss = np.empty(len(cells.rows))
         for start in range(0, len(loss), _ROWS_PER_BLOCK):
-            block = slice(start, start + _ROWS_PER_BLOCK)
-            of_block = cells._make([of[block] for of in cells[:-1]] + [cells.folded])
-            log_likelihood = of_block.log_likelihood(self.density.fractions)
+            block: Any = (*(of[start : start + _ROWS_PER_BLOCK] for of in cells[:-1]), cells.folded)
+            log_likelihood = type(cells)(*block).log_likelihood(self.density.fractions)
             mass = np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True)) * self.mass
-            loss[block] = mass @ of_points / mass.sum(axis=1)
+            loss[start : start + len(mass)] = mass @ of_points / mass.sum(axis=1)
         return np.asarray(loss * factor)
 
     def why_infinite(self, level: float) -> str | None:

@@ -45,15 +45,18 @@ from numpy.typing import NDArray
 
 from rfsize._util import CELLS_PER_BLOCK, Bools, Floats, Int64s, blocks, choice, how_many, refuse_unused
 from rfsize.counting.outputs import TreeOutputs, task_of, why_no_forest
-from rfsize.counting.sums import Scores
+from rfsize.counting.sums import FEWEST_ROWS, Scores
 from rfsize.counting.task import Task
 from rfsize.exceptions import FewVotesError, NotAForestError
 from rfsize.models.link import Link
+from rfsize.models.model import Forest
 from rfsize.statistics.curve import SEED
 from rfsize.walking.leaves import leaf_lookup
 
 ROWS = 2000
-"""Most rows over which variances are pooled."""
+"""Most rows over which variances are pooled; fewer where there are many rows and trees, to end in seconds."""
+
+_MOST_PRODUCTS = 100_000_000_000
 
 # Numbers of draws are uneven if their variance over rows exceeds that of chance by this factor.
 _UNEVEN = 1.5
@@ -167,9 +170,10 @@ def pooled_variances(outputs: TreeOutputs) -> PooledVariances | None:
     task = outputs.task
     if task is None or task.bags is None or outputs.scores is None:
         return None
-    rows = np.arange(task.n_rows)
-    if task.n_rows > ROWS:
-        rows = np.sort(np.random.default_rng(SEED).choice(task.n_rows, ROWS, replace=False))
+    rows, per_row = np.arange(task.n_rows), task.n_rows * task.forest.n_trees * task.forest.n_scores
+    most = min(ROWS, max(_MOST_PRODUCTS // per_row, FEWEST_ROWS))
+    if task.n_rows > most:
+        rows = np.sort(np.random.default_rng(SEED).choice(task.n_rows, most, replace=False))
     return _variances(task, rows, training_bags(task))[1]
 
 
@@ -273,7 +277,7 @@ def _given_bags(bags: Any, outputs: TreeOutputs) -> TrainingBags:
                 "bags are not out-of-bag outputs of this model: give tree_outputs(model, X_train, oob=True)"
             )
         return training_bags(task)
-    if forest.has_bags_by_class:
+    if isinstance(forest, Forest) and forest.has_bags_by_class:
         raise ValueError(
             "bags hold one bag for each iteration, and here the tree of each class has its own: give "
             "bags=rfsize.tree_outputs(model, X_train, y_train, oob=True)"
@@ -359,19 +363,27 @@ def row_variances(parts: Floats, n_votes: Floats, bags: TrainingBags) -> RowVari
 
 def _parts_of_rows(task: Task, rows: Int64s, bags: TrainingBags) -> Iterator[tuple[Floats, Floats]]:
     """``parts`` and ``n_votes`` of `row_variances`, block by block, of rows with these ascending numbers."""
-    forest, link = task.forest, task.predictor.link
-    lookup = leaf_lookup(forest, task.X if len(rows) == task.n_rows else task.X.pick(rows))
+    forest, link, is_all = task.forest, task.predictor.link, len(rows) == task.n_rows
+    lookup = leaf_lookup(forest, task.X if is_all else task.X.pick(rows))
     cells = forest.n_trees * forest.n_scores * (bags.factor.shape[1] + 2)
-    for start, stop in blocks(task.n_rows, cells, what="scores"):
-        first, last = np.searchsorted(rows, (start, stop))
-        if first == last:
-            continue
-        seen = None
-        if task.bags is not None:
-            seen = task.walk.seen(start, stop, task.bags.take(start, stop))[rows[first:last] - start]
-        scores = lookup(int(first), int(last), seen).scores.astype(np.float64)
+    of_rows = None if is_all or task.bags is None else _seen(task, rows)
+    for start, stop in blocks(len(rows), cells, what="scores"):
+        seen = None if of_rows is None else of_rows[start:stop]
+        if is_all and task.bags is not None:
+            seen = task.walk.seen(start, stop, task.bags.take(start, stop))
+        scores = lookup(start, stop, seen).scores.astype(np.float64)
         may_score = np.ones((*scores.shape[:2], 1), dtype=np.bool_) if seen is None else ~seen
         yield parts_of(scores, may_score, link, n_parts=bags.factor.shape[1])
+
+
+def _seen(task: Task, rows: Int64s) -> Bools:
+    """`Batch.seen` of some of the rows."""
+    bags, parts = task.bags, []
+    assert bags is not None
+    for start, stop in blocks(task.n_rows, task.forest.n_trees * task.forest.n_scores, what="bags"):
+        here = rows[slice(*np.searchsorted(rows, (start, stop)))] - start
+        parts.append(task.walk.seen(start, stop, bags.take(start, stop))[here])
+    return np.concatenate(parts)
 
 
 def parts_of(scores: Floats, may_score: Bools, link: Link, *, n_parts: int) -> tuple[Floats, Floats]:

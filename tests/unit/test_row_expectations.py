@@ -140,6 +140,18 @@ def test_pooled_variances_are_those_of_rows(kind: str) -> None:
     assert pooled_variances(rfsize.tree_outputs(forest.model, forest.fresh)) is None
 
 
+def test_some_rows_stand_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    forest = models.model("lightgbm regression")
+    outputs = rfsize.tree_outputs(forest.model, forest.X, forest.y, oob=True)
+    whole = pooled_variances(outputs)
+    monkeypatch.setattr("rfsize.statistics.sampling_variance.ROWS", 250)
+    part = pooled_variances(outputs)
+    assert part is not None
+    assert whole is not None
+    assert part.by_tree == pytest.approx(whole.by_tree, rel=0.2)
+    assert abs(part.by_rows - whole.by_rows) < 3.0 * whole.error
+
+
 # Refusals
 
 
