@@ -1,7 +1,7 @@
 """How often do the intervals of `oob_score` and of `compare` contain the truth on fresh rows?
 
     python benchmarks/oob_score.py --forests 6
-    python benchmarks/oob_score.py --compare --repetitions 40
+    python benchmarks/oob_score.py --compare --forests 2
 
 Each forest gets a new draw of its problem, with 150 to 5,000 training rows and 30 to 300 trees; those with "few votes"
 are scikit-learn's of up to 1,500 rows, with random leaves, bags of 15, 25 or 40 % of the rows or all, and often bags by
@@ -12,23 +12,30 @@ bootstrap over forests; the shares that lie below it and above it; the mean dist
 the interval claims (its length divided by 3.92). "Clipped" are log losses of forests that give some row's class no
 probability, of which `ForestWarning` warns.
 
-With --compare, two settings draw different numbers of features at each split: the usual square root, and all.
-scikit-learn trains forests of 100 trees with each on 1,000 rows of threenorm. The truth is the difference on 20,000
-fresh rows between forests of 300 trees with other seeds. Printed: how often the 95 % interval for infinitely many trees
-contains the truth; how often the interval for two forests of the same setting excludes 0; the width of the interval
-beside that of two scores taken as independent; and how often each of them tells the settings apart.
+With --compare, each forest has a rival on the same rows, out of bag, with fewer leaves or, in one case in four, only
+another seed; half of the others share the seed. Both forests have 100 trees, and 150 to 1,200 training rows. The truth
+at hand is the difference of their metrics on fresh rows. The truth of the limit is that of 500 trees of other seeds in
+place of each, and what forests of 100 of them lose against all is extrapolated. Printed, for each metric and each value
+of what was varied: how many 95 % intervals contain the truth, at hand and of the limit, with a 95 % interval over
+forests; the length of the latter beside that of two scores taken as independent; and how often it tells settings apart,
+and a setting from itself.
 """
 
 from __future__ import annotations
 
 import argparse
 import warnings
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 from problems import (
     CORNERS,
+    FRAMEWORKS,
+    PROBLEMS,
+    Problem,
     corner,
     forest,
     in_turn,
@@ -37,12 +44,12 @@ from problems import (
     print_head,
     print_line,
     share_of_cases,
-    threenorm,
 )
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.metrics import brier_score_loss, roc_auc_score
 
 import rfsize
+from rfsize.models.link import Predictor
+from rfsize.statistics.metrics import metric_on_rows
+from rfsize.statistics.row_errors import interval_within
 
 FEW_VOTES, FRESH = "few votes", 20_000
 
@@ -113,36 +120,79 @@ def print_score(name: str, records: list[Outcome]) -> None:
     print_line(name, marks, f"{np.mean(high < fresh):.1%}", f"{np.mean(low > fresh):.1%}", *off, spread)
 
 
-def compared(seed: int) -> list[list[float]]:
-    """For each metric: interval holds, false alarm, relative width, significance by pairs and by two scores."""
+class Compared(NamedTuple):
+    """A comparison of two forests by one metric."""
 
-    def trained(trees: int, features: Any, number: int) -> Any:
-        settings: dict[str, Any] = {"max_features": features, "min_samples_leaf": 3, "random_state": number}
-        return RandomForestClassifier(trees, **settings).fit(*rows)
+    metric: str
+    problem: str
+    framework: str
+    rows: int
+    pair: int
+    at_hand: bool
+    limit: float
+    width: float
+    apart: float
+    of_itself: float
 
-    rows, (fresh, y) = threenorm(1000, seed), threenorm(20_000, 10_000 + seed)
-    truth = [trained(300, features, 30_000 + seed).predict_proba(fresh)[:, 1] for features in ("sqrt", None)]
-    settings = (("sqrt", seed), (None, seed), ("sqrt", 20_000 + seed))
-    usual, other, again = (rfsize.tree_outputs(trained(100, *of), *rows, oob=True) for of in settings)
-    records = []
-    for metric, score in {"brier": brier_score_loss, "auc": roc_auc_score}.items():
-        difference = score(y, truth[0]) - score(y, truth[1])
-        apart, same = (rfsize.compare(usual, outputs, metric=metric).limit for outputs in (other, again))
-        low, high = apart.interval
-        alone = [rfsize.oob_score(outputs, metric=metric) for outputs in (usual, other)]
-        width = np.hypot(*(one.interval[1] - one.interval[0] for one in alone))
-        by_two = abs(alone[0].at_all_trees - alone[1].at_all_trees) > width / 2.0
-        holds, alarm = low <= difference <= high, same.better is not None
-        records.append([holds, alarm, (high - low) / width, apart.better is not None, by_two])
-    return records
+
+def compared(problem: Problem, framework: str, seed: int) -> Iterator[Compared]:
+    """The comparison of two forests by each metric, beside the truth."""
+    rng = np.random.default_rng([seed, *problem.__name__.encode(), FRAMEWORKS.index(framework)])
+    n_rows, fewer, share = int(rng.choice((150, 300, 600, 1200))), rng.random() < 0.75, rng.random() < 0.5
+    (X, y), (X_fresh, y_fresh) = problem(n_rows, rng), problem(20_000, rng)
+
+    def forests(leaves: int, seeds: Sequence[int]) -> list[Any]:
+        return [forest(framework, 100, of, leaves=leaves).fit(X, y) for of in seeds]
+
+    def predicted(models: list[Any]) -> Any:
+        return np.array([rfsize.compile(model).predict_proba(X_fresh) for model in models])
+
+    settings = (64, 0 if share and fewer else 1), (8 if fewer else 64, 0)
+    models = [forests(leaves, [seed + 1000 * of])[0] for leaves, of in settings]
+    own = predicted(models)[:, None]
+    others = [predicted(forests(leaves, range(10_000 + seed, 10_005 + seed))) for leaves, _ in settings[: 1 + fewer]]
+    outputs = [rfsize.tree_outputs(model, X, y, oob=True) for model in models]
+    for metric in ("accuracy", "log_loss", "brier", "auc")[: 4 if own.shape[-1] == 2 else 3]:
+        on_rows = metric_on_rows(metric, Predictor(np.arange(own.shape[-1]), None), len(y_fresh), y_fresh, None)
+
+        def values(predictions: Any, on_rows: Any = on_rows) -> Any:
+            return on_rows.value(on_rows.truth, predictions, on_rows.weight)
+
+        difference = np.subtract(*(values(of)[0] for of in own))
+        limits = [values(of.mean(axis=0)) * 1.25 - values(of).mean() / 4.0 for of in others]
+        found = rfsize.compare(*outputs, metric=metric)
+        holds, width, apart = np.nan, np.nan, np.nan
+        if found.limit is not None:
+            low, high = found.limit.interval
+            holds, apart = low <= limits[0] - limits[-1] <= high, found.limit.better is not None
+            width = (high - low) / np.hypot(*(np.ptp(rfsize.oob_score(of, metric=metric).interval) for of in outputs))
+        at_hand = found.at_hand.interval[0] <= difference <= found.at_hand.interval[1]
+        told = (apart, np.nan) if fewer else (np.nan, apart)
+        yield Compared(metric, problem.__name__, framework, n_rows, seed, at_hand, holds, width, *told)
 
 
 def print_compared(options: argparse.Namespace) -> None:
-    """Print a line for each metric."""
-    means = np.array([compared(seed) for seed in range(options.repetitions)], dtype=float).mean(axis=0)
-    print_head("metric", "holds", "one setting told apart", "width beside two scores", "told apart", "by two scores")
-    for metric, (holds, alarm, width, apart, by_two) in zip(("brier", "auc"), means, strict=True):
-        print_line(metric, f"{holds:.0%}", f"{alarm:.0%}", f"{width:.2f}", f"{apart:.0%}", f"{by_two:.0%}")
+    """Print a line for all comparisons, for each metric, and for each value of what was varied."""
+    cases = product(range(options.first, options.first + options.forests), PROBLEMS.values(), options.frameworks)
+    records = [record for seed, problem, framework in cases for record in compared(problem, framework, seed)]
+    print_head("", "comparisons", "at hand", "limit", "width beside two scores", "told apart", "from itself")
+    for field in (None, "metric", "problem", "framework", "rows"):
+        for key in sorted({getattr(record, field) for record in records}) if field else ["**all**"]:
+            some = [record for record in records if field is None or getattr(record, field) == key]
+            pairs = [record[1:5] for record in some]
+            columns = np.array([record[5:] for record in some], dtype=float).T
+            shares = [share_and_interval(column, pairs) for column in columns[:2]]
+            print_line(key, len(some), *shares, *(f"{np.nanmean(column):.2f}" for column in columns[2:]))
+
+
+def share_and_interval(held: Any, pairs: list[Any]) -> str:
+    """A share, with its 95 % interval; the comparisons of one pair of forests count as one draw."""
+    known = np.isfinite(held)
+    _, pair = np.unique(np.array(pairs)[known], axis=0, return_inverse=True)
+    n_pairs, share = pair.max() + 1, held[known].mean()
+    error = np.sqrt(np.sum(np.bincount(pair, held[known] - share) ** 2)) / known.sum()
+    low, high = interval_within((0.0, 1.0), share, error, n_pairs - 1.0)
+    return f"{share:.1%} ({low:.1%} to {high:.1%})"
 
 
 def main() -> None:
@@ -152,7 +202,7 @@ def main() -> None:
     arguments.add_argument("--seed", type=int, default=2024)
     arguments.add_argument("--jobs", type=int, default=1)
     arguments.add_argument("--compare", action="store_true", help="measure `compare`")
-    arguments.add_argument("--repetitions", type=int, default=100, help="of a comparison")
+    arguments.add_argument("--first", type=int, default=0, help="seed of the first comparison")
     options = arguments.parse_args()
     warnings.simplefilter("ignore")
     (print_compared if options.compare else print_scores)(options)

@@ -1,13 +1,16 @@
 """compare: how much better one setting is than another on the same rows, and whether the difference is noise.
 
 Both forests err on much the same rows, so the difference of a metric scatters less over the rows than either value
-does. rfsize therefore pairs what each row adds, to first order, to the two values. Other seeds move each value by s/√T
-as well, and the gain by more trees is uncertain too (see `rfsize.statistics.metric_loss`). The variances are added.
+does. rfsize therefore pairs what each row adds, to first order, to the two values. What the trees of a row add to it
+scatters from row to row, and so is part of this. What they add to all rows alike belongs to the forests as they are;
+only unlimited forests lack it. The gain by more trees is uncertain too (see `rfsize.statistics.metric_loss`). The
+variances are added.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -23,7 +26,7 @@ from rfsize.showing.text import comparison_text
 from rfsize.statistics.criterion import loss_of
 from rfsize.statistics.curve import TAIL, check_votes
 from rfsize.statistics.metric_estimate import problem_of
-from rfsize.statistics.metric_loss import MetricLoss, metric_loss
+from rfsize.statistics.metric_loss import MetricLoss, metric_loss, shared_error
 from rfsize.statistics.metrics import (
     Metric,
     MetricLike,
@@ -47,9 +50,9 @@ class Difference(NamedTuple):
     value : float
         The difference: above 0 if the first setting has the larger value, whether larger is better or not.
     interval : tuple of float
-        95 % interval of the difference, for other rows and other seeds of both forests.
+        95 % interval of the difference on all rows of the population that the compared rows are drawn from.
     better : {"first", "second"} or None
-        Which setting is better; None if the interval contains 0.
+        Which is better; None if the interval contains 0.
     """
 
     value: float
@@ -74,9 +77,11 @@ class Comparison(Result):
     n_trees : tuple of int
         Trees of each forest.
     at_hand : Difference
-        The difference between the two forests as they are, on fresh rows, which all trees predict.
+        The difference between the two forests as they are, on fresh rows, which all trees predict. A forest may be
+        better because its seed was lucky.
     limit : Difference or None
-        The difference if both forests had infinitely many trees. None where it cannot be estimated, see ``why``.
+        The difference between the two settings: between forests of infinitely many trees, trained on the same rows.
+        None where it cannot be estimated, see ``why``.
     why : str
         Why ``limit`` is None; empty if it is not.
     source : {"oob", "rows given", "cross-validation"}
@@ -141,7 +146,7 @@ def compare(first: TreeOutputs, second: TreeOutputs, *, metric: MetricLike | Non
     Returns
     -------
     Comparison
-        The difference with the trees at hand and with infinitely many trees, each with a 95 % interval.
+        The difference of the forests at hand and of the settings with infinitely many trees, each with a 95 % interval.
 
     Raises
     ------
@@ -167,9 +172,10 @@ def compare(first: TreeOutputs, second: TreeOutputs, *, metric: MetricLike | Non
     -----
     Written as a loss, the metric of a forest of T trees is ``limit + c/(T + d)`` on average. A setting therefore looks
     worse if its forest has fewer trees, or if fewer trees predict each row out of bag. ``limit`` removes both effects.
-    The interval covers forests of other seeds and other rows. It assumes that the trees of the two forests are
-    independent, so it is a little too wide if one seed gave both forests the same bags. It does not cover training
-    data of another size. If you compare many settings, the best of them looks better than it is.
+    The intervals are for the rows that the forests were trained on, not for other training rows or more of them. That
+    of ``at_hand`` holds the difference of your two forests, as a paired test of two classifiers does. That of ``limit``
+    covers other seeds too; it takes the trees of the two forests to be independent, and is a little too wide if one
+    seed gave both the same bags. If you compare many settings, the best of them looks better than it is.
 
     References
     ----------
@@ -197,7 +203,7 @@ def compare(first: TreeOutputs, second: TreeOutputs, *, metric: MetricLike | Non
     _check_same_rows(first, second)
     name = usual_metric(first) if metric is None else metric
     metrics = [metric_of(name, outputs) for outputs in pair]
-    losses, problems = zip(*(_loss(name, outputs) for outputs in pair), strict=True)
+    losses, shared, problems = zip(*(_loss(name, outputs) for outputs in pair), strict=True)
     rows, predicted, n_dropped = _paired(pair, metrics)
     for outputs, on_rows, of_forest in zip(pair, metrics, predicted, strict=True):
         give(clipping_of_rows(on_rows, rows, of_forest, outputs.n_trees))
@@ -207,12 +213,11 @@ def compare(first: TreeOutputs, second: TreeOutputs, *, metric: MetricLike | Non
     error, freedom = metric_error(metrics, predicted, rows, rows if clusters is None else clusters[rows])
     width = float(student.ppf(1.0 - TAIL, freedom))
 
-    def difference(n_trees: tuple[float, float]) -> Difference:
-        """The difference between forests of these numbers of trees."""
+    def difference(n_trees: tuple[float, float], of_seeds: Sequence[float] = ()) -> Difference:
+        """The difference between forests of these numbers of trees; ``of_seeds`` are further standard errors."""
         gains, errors = zip(*(loss.gain(size) for loss, size in zip(losses, n_trees, strict=True)), strict=True)
         at = [value - loss.worse * gain for value, loss, gain in zip(values, losses, gains, strict=True)]
-        of_trees = [loss.seed_sd / math.sqrt(loss.n_votes) for loss in losses]
-        value, half = at[0] - at[1], width * math.hypot(error, *errors, *of_trees)
+        value, half = at[0] - at[1], width * math.hypot(error, *errors, *of_seeds)
         better = None if abs(value) <= half else _WHICH[int(losses[0].worse * value > 0.0)]
         return Difference(value, (value - half, value + half), better)
 
@@ -222,7 +227,7 @@ def compare(first: TreeOutputs, second: TreeOutputs, *, metric: MetricLike | Non
         values=(values[0], values[1]),
         n_trees=(first.n_trees, second.n_trees),
         at_hand=difference((first.n_trees, second.n_trees)),
-        limit=None if why else difference((math.inf, math.inf)),
+        limit=None if why else difference((math.inf, math.inf), shared),
         why=why,
         source=first.source,
         n_rows=len(rows),
@@ -230,14 +235,14 @@ def compare(first: TreeOutputs, second: TreeOutputs, *, metric: MetricLike | Non
     )
 
 
-def _loss(name: MetricLike, outputs: TreeOutputs) -> tuple[MetricLoss, str | None]:
-    """How much a metric loses because the forest has too few trees, and why its limit is not known."""
+def _loss(name: MetricLike, outputs: TreeOutputs) -> tuple[MetricLoss, float, str | None]:
+    """What a metric loses because the forest has too few trees, its error for other seeds, and why it has no limit."""
     counted = distinct(outputs)
     check_votes(counted, loss_of(name))
     metric = metric_of(name, counted)
     check_direction(metric)
-    loss = metric_loss(counted, metric)
-    return loss, problem_of(loss, metric, counted)
+    loss = metric_loss(counted, metric, of_all_sizes=False)
+    return loss, shared_error(counted, metric), problem_of(loss, metric, counted)
 
 
 def _paired(pair: tuple[TreeOutputs, TreeOutputs], metrics: list[Metric]) -> tuple[Int64s, list[Floats], int]:

@@ -495,9 +495,11 @@ def with_all_trees(comparison: Comparison) -> str:
 
 
 def comparison_verdict(comparison: Comparison) -> str:
-    """Which setting is better, with the trees at hand and with unlimited trees."""
+    """Which forest is better as it is, and which setting with unlimited trees."""
     now, name = comparison.at_hand.better, label_of(comparison.metric)
-    limit = now if comparison.limit is None else comparison.limit.better
+    if now is not None and comparison.limit is None:
+        return f"the {now} forest has the better {name}"
+    limit = None if comparison.limit is None else comparison.limit.better
     if now == limit and now is None:
         return f"the difference of {name} is within noise: the rows and trees do not tell which is better"
     if now == limit:
@@ -506,7 +508,7 @@ def comparison_verdict(comparison: Comparison) -> str:
         within = "with the trees at hand the difference is within noise"
         return f"with unlimited trees the {limit} setting has the better {name}; {within}"
     rest = "that is within noise" if limit is None else f"the {limit} has"
-    return f"the {now} setting has the better {name} at hand; with unlimited trees {rest}"
+    return f"the {now} forest has the better {name}; with unlimited trees {rest}"
 
 
 # Importances

@@ -311,19 +311,35 @@ def _fitted(votes: _Votes, halves: float, quarters: float, covariance: Floats) -
     return law, offset, error, is_significant
 
 
+def shared_error(outputs: TreeOutputs, metric: Metric) -> float:
+    """See `shared_error_of`; of the blocks of a forest."""
+    return shared_error_of(ForestParts.of_blocks(outputs, metric, _WITHOUT_ONE))
+
+
+def shared_error_of(blocks: ForestParts) -> float:
+    """Standard error of the metric for other trees, without what each row has on its own."""
+    return _root(_jackknife_variance(blocks) - _own_variance(blocks, _TURNS))
+
+
 def _seed_sd(parts: ForestParts, n_trees: int, n_votes: float, n_turns: int) -> float:
     """See `MetricLoss.seed_sd`; of ``n_trees`` trees at hand, whose blocks are taken in ``n_turns`` orders."""
-
-    def jackknife_variance(parts: ForestParts) -> float:
-        return float(jackknife_error(parts.values(_WITHOUT_ONE))) ** 2
-
-    share, variance = n_votes / n_trees, jackknife_variance(parts)
+    share, variance = n_votes / n_trees, _jackknife_variance(parts)
     if share < _NEARLY_ALL:
-        rng, n_rows = np.random.default_rng(SEED), len(parts.rows)
-        first = [rng.integers(N_BLOCKS, size=n_rows) for _ in range(n_turns)]
-        alone = float(np.mean([jackknife_variance(parts.rotated(of_row)) for of_row in first]))
+        alone = _own_variance(parts, n_turns)
         variance = max(variance - (1.0 - share) * alone, share * alone)
     return math.sqrt(n_trees * variance)
+
+
+def _jackknife_variance(parts: ForestParts) -> float:
+    """Variance of the metric from seed to seed, by leaving out each block in turn."""
+    return float(jackknife_error(parts.values(_WITHOUT_ONE))) ** 2
+
+
+def _own_variance(parts: ForestParts, n_turns: int) -> float:
+    """What each row has of this variance on its own: each leaves out the blocks in its own order."""
+    rng, n_rows = np.random.default_rng(SEED), len(parts.rows)
+    first = [rng.integers(N_BLOCKS, size=n_rows) for _ in range(n_turns)]
+    return float(np.mean([_jackknife_variance(parts.rotated(of_row)) for of_row in first]))
 
 
 class _Votes(NamedTuple):

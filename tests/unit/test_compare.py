@@ -56,16 +56,27 @@ def test_the_better_setting_is_named(pair: list[Any]) -> None:
 
 
 def test_rows_are_paired(pair: list[Any]) -> None:
-    """The interval is that of the differences of the rows' losses, and of the trees' noise."""
-    first, second = (outputs(of) for of in pair)
-    found = rfsize.compare(first, second, metric="brier")
+    """The interval of forests as they are is that of the differences of the rows' losses."""
+    found = rfsize.compare(*(outputs(of) for of in pair), metric="brier")
     losses = [(predicted(of, FRESH)[:, 1] - TRUTH["two"]) ** 2 for of in pair]
     of_rows = np.std(losses[0] - losses[1], ddof=1) / math.sqrt(len(FRESH))
-    spreads = [rfsize.size(of, metric="brier", tolerance=1.0).loss_at(60).spread for of in (first, second)]
     low, high = found.at_hand.interval
     # Student's quantile is a little larger.
-    assert (high - low) / 2.0 == pytest.approx(norm.ppf(0.975) * math.hypot(of_rows, *spreads), rel=0.02)
+    assert (high - low) / 2.0 == pytest.approx(norm.ppf(0.975) * of_rows, rel=0.02)
     assert (low + high) / 2.0 == pytest.approx(found.at_hand.value)
+
+
+def test_settings_scatter_by_what_trees_add_to_all_rows() -> None:
+    """Each tree is off by 1, a number of its own and one of each row: the rows have the last in their scatter."""
+    rng = np.random.default_rng(0)
+    truth, n_trees = rng.normal(size=3000), 200
+    of_trees = [rng.permutation(norm.ppf((np.arange(n_trees) + 0.5) / n_trees)) for _ in range(2)]
+    score = [truth[:, None] + 1.0 + of + rng.normal(size=(len(truth), n_trees)) for of in of_trees]
+    both = [rfsize.tree_outputs(regressor(of), rows_of(truth), truth) for of in score]
+    found = rfsize.compare(*both, metric="rmse")
+    assert found.limit is not None
+    halves = [np.ptp(of.interval) / 2.0 for of in (found.at_hand, found.limit)]
+    assert math.sqrt(halves[1] ** 2 - halves[0] ** 2) == pytest.approx(1.96 * math.sqrt(2.0 / n_trees), rel=0.25)
 
 
 def test_known_law_of_the_limit() -> None:
