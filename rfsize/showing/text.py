@@ -594,12 +594,14 @@ def fraction_choice(search: FractionSearch) -> str:
     if search.own is None or search.own in search.left_out:
         return f"fraction {search.best:.3f} has the best {metric} of {n_fractions}{also}"
     own = search.curve[search.curve["fraction"] == search.own][0]
-    apart = f"{_fraction_number(search, own['difference'])} ± {_fraction_number(search, own['difference_se'])}"
     if search.best != search.own:
-        return f"take fraction {search.best:.3f}: its {metric} is better than your {search.own:.3f}'s by {apart}"
+        gain = " ± ".join(_fraction_number(search, number or 0.0) for number in (search.gain, search.gain_se))
+        return f"take fraction {search.best:.3f}: expect a better {metric} than your {search.own:.3f}'s by {gain}"
     if least == search.own:
         return f"keep your fraction {search.own:.3f}: it has the best {metric} of {n_fractions}{also}"
-    return f"keep your fraction {search.own:.3f}: the best of {n_fractions}, {least:.3f}, is better by {apart}: noise"
+    apart = f"{_fraction_number(search, own['difference'])} ± {_fraction_number(search, own['difference_se'])}"
+    lucky = f"the best of {n_fractions}, {least:.3f}, is better by {apart}"
+    return f"keep your fraction {search.own:.3f}: {lucky}, which is mostly luck"
 
 
 def fraction_remarks(search: FractionSearch) -> list[str]:

@@ -57,6 +57,19 @@ def metric_error(
     return math.sqrt(float(delete_group_covariance(np.array(without))[0, 0])), len(without) - 1.0
 
 
+def metric_covariance(metric: Metric, predicted: Sequence[Floats], rows: Int64s, clusters: Int64s) -> Floats:
+    """Covariance over other rows of the metric of several forests, shape (n_forests, n_forests); see `metric_error`."""
+    if metric.influence is not None:
+        truth, weight = metric.truth[rows], metric.weight[rows]
+        terms = np.stack([_by_cluster(metric.influence(truth, of, weight), clusters) for of in predicted])
+        return np.asarray(terms @ terms.T) * terms.shape[1] / (terms.shape[1] - 1.0)
+    without = [
+        [value_or_nan(metric, rows[kept], of_forest[kept]) for of_forest in predicted]
+        for kept in without_groups(clusters, _GROUPS)
+    ]
+    return delete_group_covariance(np.array(without))
+
+
 def row_error(influence: Floats, clusters: Int64s) -> tuple[float, float]:
     """Standard error of a metric over other rows or clusters of rows, and its degrees of freedom.
 
@@ -66,19 +79,24 @@ def row_error(influence: Floats, clusters: Int64s) -> tuple[float, float]:
         What each row adds to the metric.
     clusters : ndarray of int64, shape (n_rows,)
     """
-    _, cluster = np.unique(clusters, return_inverse=True)
-    by_cluster = np.bincount(cluster, weights=influence)
+    by_cluster = _by_cluster(influence, clusters)
     n_clusters, squares = len(by_cluster), by_cluster**2
-    if n_clusters < 2:
-        raise FewVotesError(
-            "all rows outside the bags of the trees are of one group, and an interval takes several groups: give more "
-            "groups, or validation rows"
-        )
     variance = float(squares.sum())
     # A few rows may dominate the metric, such as those of a rare class: Satterthwaite's degrees of freedom.
     tails = n_clusters * float(np.sum((squares / variance) ** 2)) if variance > 0.0 else 1.0
     freedom = min(n_clusters - 1.0, max(1.0, 2.0 * n_clusters / max(tails - 1.0, 1e-9)))
     return math.sqrt(variance * n_clusters / (n_clusters - 1.0)), freedom
+
+
+def _by_cluster(influence: Floats, clusters: Int64s) -> Floats:
+    """What each cluster adds to the metric, shape (n_clusters,); ``FewVotesError`` if there is only one."""
+    names, cluster = np.unique(clusters, return_inverse=True)
+    if len(names) < 2:
+        raise FewVotesError(
+            "all rows outside the bags of the trees are of one group, and an interval takes several groups: give more "
+            "groups, or validation rows"
+        )
+    return np.asarray(np.bincount(cluster, weights=influence), dtype=np.float64)
 
 
 def without_groups(clusters: Int64s, n_groups: int = _GROUPS_OF_MANY) -> list[Bools]:

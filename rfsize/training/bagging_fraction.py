@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import softmax
 
 from rfsize._util import (
     Floats,
@@ -27,7 +28,6 @@ from rfsize._util import (
 from rfsize.counting.coverage import Coverage
 from rfsize.counting.groups import Groups, resolve_groups
 from rfsize.counting.outputs import VOTINGS
-from rfsize.counting.sums import Scores
 from rfsize.exceptions import FewVotesError
 from rfsize.models.framework import read_forest, training_of
 from rfsize.models.link import Predictor
@@ -37,9 +37,11 @@ from rfsize.showing.html import Page, Result
 from rfsize.showing.pages import fraction_page
 from rfsize.showing.plots import plot_fractions
 from rfsize.showing.text import fraction_text
-from rfsize.statistics.margins import halves
+from rfsize.statistics.metric_loss import shared_error_of
 from rfsize.statistics.metrics import SQUARED_ERROR, Metric, check_direction, metric_on_rows, value_of
-from rfsize.statistics.row_errors import metric_error
+from rfsize.statistics.row_errors import metric_covariance
+from rfsize.statistics.subforests import ForestParts
+from rfsize.theory import ratio_with_replacement
 
 _MIN_TREES = 10
 _RULES = ("keep", "best")
@@ -49,6 +51,10 @@ DEFAULT_FRACTIONS: tuple[float, ...] = tuple(k / (10 + k) for k in range(1, 13))
 
 # Bagging fraction of a first tree, which shows how the estimator reads its rows.
 _ANY_FRACTION = 0.5
+
+# Scales of the gains in noise; how many standard errors make a fraction clearly worse; how many standard deviations of
+# an expected gain change your fraction; and a share of the noise that keeps its covariance from being singular.
+_SCALES, _FAR, _CLEARLY, _RIDGE = (0.0, 0.5, 1.0, 2.0, 4.0), 2.0, 0.25, 1e-9
 
 # A forest is at a disadvantage if its rows have less than this share of the votes that its fraction should leave.
 _FAIR_SHARE = 0.5
@@ -100,9 +106,9 @@ def select_bagging_fraction(
     n_trees : int, default 200
         Number of trees of each forest.
     rule : {"keep", "best"}, default "keep"
-        ``"keep"`` chooses your own fraction, unless the error of another is smaller by more than the standard error of
-        the difference. If ``params`` name no fraction, it chooses the best. ``"best"`` chooses the fraction with the
-        smallest error. The standard error is over other rows, paired row by row, and other trees.
+        ``"keep"`` chooses your own fraction, unless another is expected to gain more than a quarter of the gain's
+        standard deviation on fresh rows (see ``gain`` of the result). If ``params`` name no fraction, it chooses the
+        best. ``"best"`` chooses the fraction with the smallest error, though it may be the smallest by luck.
     groups : array_like of shape (n_rows,), "copies" or "rows", optional
         Training rows that belong together, as in `grow`.
     sample_weight : array_like, shape (n_rows,), optional
@@ -167,29 +173,38 @@ def select_bagging_fraction(
     forests = []
     with progress_bar("bagging fractions", n_trees * len(grid), "trees", shown=progress) as bar:
         for fraction in grid:
-            forests.append(_trained(trainer, fraction, n_trees, seed, voting))
+            forests.append(_trained(trainer, fraction, n_trees, seed, voting, measure))
             bar.update(n_trees)
     of_labels, name = len(trainer.classes) > 0, "error" if metric is None else "score"
-    value, *errors, n_rows = _compared(forests, measure, trainer.weight, grouped)
+    value, row_noise, noise, n_rows = _compared(forests, measure, trainer.weight, grouped)
+    loss = measure.worse * value
+    least = int(loss.argmin())  # of equals the smallest fraction
+    apart = np.diag(noise) + noise[least, least] - 2.0 * noise[least]
+    chosen, gain, gain_se = least, None, None
+    if own in grid:
+        chosen = grid.index(own)
+        gains, errors = expected_gains(np.array(grid), loss, noise, chosen)
+        most = int(gains.argmax())
+        chosen = most if gains[most] > _CLEARLY * errors[most] else chosen
+        gain, gain_se = float(gains[chosen]), float(errors[chosen])
     if metric is not None:
         value = -measure.worse * value
     elif of_labels:
         value = 1.0 - value
     names = (name, "standard_error", "difference", "difference_se", "seconds")
-    columns = (grid, [n_trees] * len(grid), value, *errors, [forest.seconds for forest in forests])
+    measured = value, np.sqrt(np.diag(row_noise)), loss - loss[least], np.sqrt(np.maximum(apart, 0.0))
+    columns = (grid, [n_trees] * len(grid), *measured, [forest.seconds for forest in forests])
     types = [("fraction", np.float64), ("trees", np.int64), *((name, np.float64) for name in names)]
     curve = np.array(list(zip(*columns, strict=True)), dtype=types)
-    best = grid[int(curve["difference"].argmin())]  # of equals the smallest
-    if own in grid:
-        at_own = curve[grid.index(own)]
-        best = own if at_own["difference"] <= at_own["difference_se"] else best
     return FractionSearch(
-        best=best,
-        params=with_fraction(best),
+        best=grid[chosen],
+        params=with_fraction(grid[chosen]),
         curve=curve,
         metric=name,
         rule=rule,
         own=own,
+        gain=gain,
+        gain_se=gain_se,
         left_out=left_out,
         n_rows=n_rows,
         n_dropped=len(trainer.label) - n_rows,
@@ -291,58 +306,56 @@ _Predictions = tuple[Int64s, Floats]
 
 
 class _Forest(NamedTuple):
-    """Out-of-bag predictions by all trees and by each half of them, and the seconds that the training took."""
+    """Out-of-bag predictions, the error of the metric by what trees add to all rows, and the seconds of training."""
 
-    whole: _Predictions
-    halves: list[_Predictions]
+    predictions: _Predictions
+    shared_error: float
     seconds: float
 
 
-def _trained(trainer: Trainer, fraction: float, n_trees: int, seed: int | None, voting: str) -> _Forest:
+def _trained(trainer: Trainer, fraction: float, n_trees: int, seed: int | None, voting: str, metric: Metric) -> _Forest:
     started = time.perf_counter()
     forest = trainer.start(fraction=fraction, seed=seed)
     forest.add(n_trees)
     forest.check_bags()
     seconds, sums = time.perf_counter() - started, forest.out_of_bag
-    votes = float(sums.scores.n_votes.mean()) / n_trees
+    left_out = float(sums.scores.n_votes.mean()) / n_trees
     expected = float(_left_out_share(trainer, fraction).mean())
-    if votes < _FAIR_SHARE * expected:
+    if left_out < _FAIR_SHARE * expected:
         raise ValueError(
-            f"at fraction {fraction:g} only {in_percent(votes)} of the votes are out of bag, instead of "
+            f"at fraction {fraction:g} only {in_percent(left_out)} of the votes are out of bag, instead of "
             f"{in_percent(expected)}, because XGBoost draws a bag for the tree of each class: grow more trees "
             "(n_trees), or, from XGBoost 3.2 on, one tree for all classes (multi_strategy='multi_output_tree')"
         )
-    blocks, n_classes = sums.blocks, len(trainer.classes)
+    blocks, rows, n_classes = sums.blocks, sums.scores.number, len(trainer.classes)
     by_votes = voting == "hard" and n_classes > 0
-    parts = [(blocks.rows, half) for half in halves(blocks, of_scores=not by_votes)]
-    parts.insert(0, (sums.scores.number, sums.counts[sums.scores.number] if by_votes else sums.scores))
-    predictions = []
-    for rows, sample in parts:
-        if isinstance(sample, Scores):
-            known = sample.n_votes > 0
-            predicted = trainer.link.predictions(sample.mean[known], n_classes)
-        else:
-            known = np.asarray(sample.any(axis=1))
-            predicted = sample[known] / sample[known].sum(axis=1, keepdims=True)
-        predictions.append((rows[known], predicted))
-    return _Forest(predictions[0], predictions[1:], seconds)
+    if by_votes:
+        counts, total = sums.counts[rows], blocks.votes.astype(np.float64)
+        n_votes, n_scored = counts.sum(axis=1), total.sum(axis=2, keepdims=True)
+        mean = counts / np.maximum(n_votes, 1)[:, None]
+    else:
+        n_votes, mean, total, n_scored = sums.scores.n_votes, sums.scores.mean, blocks.total, blocks.n_scored
+
+    def predictions_of(mean: Floats) -> Floats:
+        return mean if by_votes else trainer.link.predictions(mean, n_classes)
+
+    known = n_votes > 0
+    on = ((n_scored > 0).sum(axis=1) > 1).all(axis=1) & (metric.weight[blocks.rows] > 0.0)  # without any one block
+    of_blocks = [sums_of[on].swapaxes(0, 1).astype(np.float64) for sums_of in (total, n_scored)]
+    parts = ForestParts(metric, predictions_of, blocks.rows[on], blocks.rows[on], *of_blocks)
+    return _Forest((rows[known], predictions_of(mean[known])), shared_error_of(parts), seconds)
 
 
 def _compared(
     forests: Sequence[_Forest], metric: Metric, weight: Floats | None, groups: Groups
-) -> tuple[Floats, Floats, Floats, Floats, int]:
+) -> tuple[Floats, Floats, Floats, int]:
     """Compare the forests on the rows on which each of them has out-of-bag votes.
 
-    Returns the metric of each forest and its standard error, how much worse it is than the best and the standard error
-    of that, and the number of rows.
-
-    The standard error of a difference is over other rows, paired row by row, and other trees. Other trees have another
-    error on the same rows. The difference between the errors of the two halves of a forest has four times the variance
-    of the error of all trees. Forests of one seed draw mostly the same rows, so part of this difference is the same for
-    all forests and cancels in a comparison of two. The rest is the scatter of the difference from forest to forest:
-    half of the mean square between two of them.
+    Returns the metric of each forest, its covariance over other rows, the same over other rows and other trees, and the
+    number of rows. Forests of one seed draw mostly the same rows, and part of what their trees add to all rows cancels
+    in a comparison of two; it is counted all the same.
     """
-    rows, predicted = _on_common_rows([forest.whole for forest in forests])
+    rows, predicted = _on_common_rows([forest.predictions for forest in forests])
     if rows.size < 2 or (weight is not None and not weight[rows].sum() > 0.0):
         raise ValueError(
             f"only {how_many(rows.size, 'row')} (of positive weight) have out-of-bag votes from every forest "
@@ -350,18 +363,48 @@ def _compared(
         )
     units = rows if groups.units is None else groups.units[rows]
     value = np.array([value_of(metric, rows, of_forest) for of_forest in predicted])
-    best = int((metric.worse * value).argmin())
-    value_se, difference_se = np.zeros((2, len(forests)))
-    for place, of_forest in enumerate(predicted):
-        value_se[place] = metric_error([metric], [of_forest], rows, units)[0]
-        if place != best:
-            difference_se[place] = metric_error([metric] * 2, [of_forest, predicted[best]], rows, units)[0]
-    if len(forests) > 1:
-        rows_of_halves, predicted = _on_common_rows([half for forest in forests for half in forest.halves])
-        of_halves = np.array([value_of(metric, rows_of_halves, of_half) for of_half in predicted])
-        over_trees = np.var(of_halves[::2] - of_halves[1::2], ddof=1) / 2.0
-        difference_se = np.where(np.arange(len(forests)) == best, 0.0, np.sqrt(difference_se**2 + over_trees))
-    return value, value_se, np.abs(value - value[best]), difference_se, len(rows)
+    row_noise = metric_covariance(metric, predicted, rows, units)
+    return value, row_noise, row_noise + np.diag([forest.shared_error**2 for forest in forests]), len(rows)
+
+
+def expected_gains(fractions: Floats, loss: Floats, noise: Floats, own: int) -> tuple[Floats, Floats]:
+    """How much less each fraction is expected to lose than your own, and the standard deviation.
+
+    The fraction of least loss is partly the luckiest one, so what it seems to gain is too much. The mean given the
+    measured losses does not depend on which fraction is looked at afterwards. Before, the gain is taken for a random
+    walk in the logarithm of the sampling ratio, which is 0 at your own fraction. How far it goes is not known: it may
+    stay at 0, or go half, once, twice or four times as far as the noise, each a quarter as likely as the one before.
+    Fractions that are clearly worse than yours say nothing about that, and keep what was measured.
+
+    Parameters
+    ----------
+    fractions, loss : ndarray of float64, shape (n_fractions,)
+    noise : ndarray of float64, shape (n_fractions, n_fractions)
+        Covariance of the losses.
+    own : int
+        Place of your own fraction.
+    """
+    gain, noise = loss[own] - loss, noise - noise[own] - noise[:, [own]] + noise[own, own]
+    deviation = np.sqrt(np.maximum(np.diag(noise), 0.0))
+    expected, error = gain.copy(), deviation.copy()
+    near = np.flatnonzero((deviation > 0.0) & (gain > -_FAR * deviation))
+    if not len(near):
+        return expected, error
+    away = np.log(ratio_with_replacement(fractions) / ratio_with_replacement(fractions[own]))[near]
+    walk = np.minimum.outer(abs(away), abs(away)) * (np.multiply.outer(away, away) > 0.0)
+    gain, noise = gain[near], noise[np.ix_(near, near)]
+    noise += _RIDGE * np.trace(noise) * np.eye(len(near))
+    evidence, means, squares = [], [], []
+    for scale in _SCALES:
+        prior = scale**2 * np.trace(noise) / np.trace(walk) * walk
+        share = np.linalg.solve(prior + noise, prior).T
+        evidence.append(-0.5 * (np.linalg.slogdet(prior + noise)[1] + gain @ np.linalg.solve(prior + noise, gain)))
+        means.append(share @ gain)
+        squares.append(means[-1] ** 2 + np.diag(prior - share @ prior))
+    weight = softmax(np.array(evidence) - math.log(4.0) * np.arange(len(_SCALES)))
+    expected[near] = weight @ means
+    error[near] = np.sqrt(weight @ squares - expected[near] ** 2)
+    return expected, error
 
 
 def _on_common_rows(predictions: Sequence[_Predictions]) -> tuple[Int64s, list[Floats]]:
@@ -395,6 +438,10 @@ class FractionSearch(Result):
     own : float or None
         Your own fraction, if your parameters name one. ``rule="keep"`` chooses it unless another fraction is better by
         more than noise.
+    gain, gain_se : float or None
+        How much better than your own fraction ``best`` is expected to be on fresh rows, and the standard deviation of
+        that, in units of the error or score. The gain is smaller than the difference in ``curve``, part of which is
+        luck. None where ``own`` was not compared.
     left_out : tuple of float
         Fractions that were not compared, because rows would have had too few out-of-bag votes.
     n_rows, n_dropped : int
@@ -427,6 +474,8 @@ class FractionSearch(Result):
     metric: str
     rule: str
     own: float | None
+    gain: float | None
+    gain_se: float | None
     left_out: tuple[float, ...]
     n_rows: int
     n_dropped: int
@@ -441,7 +490,7 @@ class FractionSearch(Result):
         """The search as plain Python values that ``json`` can write, without `params`."""
         names = self.curve.dtype.names or ()
         rows = [dict(zip(names, row, strict=True)) for row in self.curve.tolist()]
-        kept = ("best", "own", "rule", "metric", "n_rows", "n_dropped")
+        kept = ("best", "own", "gain", "gain_se", "rule", "metric", "n_rows", "n_dropped")
         return {**{name: getattr(self, name) for name in kept}, "left_out": list(self.left_out), "curve": rows}
 
     plot = plot_fractions
