@@ -17,7 +17,7 @@ from rfsize.showing.plots import plot_report
 from rfsize.showing.text import RARE, notes, report_text
 from rfsize.showing.warnings import harms_of_cut, warnings_of_size
 from rfsize.statistics.certify import Certificate, CertifiedCurve
-from rfsize.statistics.criterion import Criterion, loss_of, resolve
+from rfsize.statistics.criterion import Criterion, loss_level, loss_of, options_of, resolve
 from rfsize.statistics.curve import TAIL, Estimate, LossCurve, check_votes
 from rfsize.statistics.default import settled
 from rfsize.statistics.first_trees import (
@@ -224,7 +224,7 @@ class Report(Result):
         >>> [report.size_at(alpha) for alpha in (0.9, 0.95, 0.99)]
         [9, 71, ...]
         """
-        level = self.criterion.loss_level(level)
+        level = loss_level(self.criterion, level)
         return math.inf if self.estimate.problem is not None else self.estimate.curve.size(level)
 
     def loss_at(self, n_trees: int, metric: MetricLike | None = None) -> Loss:
@@ -304,7 +304,7 @@ class Report(Result):
             "confidence": criterion.confidence if criterion.is_training else None,
             "metric": criterion.name,
             "why": criterion.why or None,
-            **{name: value for name, value in criterion.options.items() if name != "metric"},
+            **{name: value for name, value in options_of(criterion).items() if name != "metric"},
             "loss": self.loss_at(self.n_kept).to_dict(),
             "others": {name: _loss(other, self.n_kept).to_dict() for name, (_, other) in self.others.items()},
             "source": self.source,

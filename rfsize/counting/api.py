@@ -78,7 +78,7 @@ def tree_outputs(
     -------
     TreeOutputs
         Votes, scores, and sums over parts of the forest. They take about 40 bytes a row with two classes, more with
-        more classes, plus at most 400 MB; see `TreeOutputs.nbytes`. A row has no votes if every tree saw it or another
+        more classes, plus at most 400 MB. A row has no votes if every tree saw it or another
         row of its group, or if no fold holds it out.
 
     Raises

@@ -23,7 +23,7 @@ from rfsize.counting.count import count
 from rfsize.counting.coverage import Coverage
 from rfsize.counting.groups import NO_GROUPS, Groups, warning_of_copies
 from rfsize.counting.predictions import filled, filled_labels
-from rfsize.counting.sums import Means, Scores, Sums, n_bytes
+from rfsize.counting.sums import Means, Scores, Sums
 from rfsize.counting.task import Task, tree_votes
 from rfsize.counting.training_rows import warning_of_training_rows
 from rfsize.counting.votes import Votes
@@ -108,11 +108,6 @@ class TreeOutputs:
         if self.predictor is not None:
             return self.predictor.classes
         return np.zeros(0) if self.voted is None else self.voted.classes
-
-    @property
-    def nbytes(self) -> int:
-        """Memory in bytes that the outputs take, without the model and the rows."""
-        return n_bytes(self.votes.counts if self.sums is None else self.sums)
 
     def __len__(self) -> int:
         return self.n_rows

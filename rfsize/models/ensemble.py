@@ -199,24 +199,25 @@ class TreeEnsemble:
         base = np.array(self.conventions.base or 0.0, dtype=self.nodes.value.dtype)
         return np.asarray(base + sums / self.conventions.divisor_of(n_trees))
 
-    def partial_scores(
-        self, leaf: NDArray[Any], value: NDArray[np.floating[Any]] | None = None
-    ) -> NDArray[np.floating[Any]]:
-        """Raw scores of the first 1, …, n iterations, shape (n_rows, n, n_scores), of trees that are added up.
 
-        They are added in the order and the precision of the framework. ``leaf`` is as `Model.apply` returns it, of the
-        first n iterations. ``value`` replaces `TreeNodes.value`.
-        """
-        value = self.nodes.value if value is None else value
-        value = value if self.tree_scores.ndim > 1 else value[:, -1:]
-        added = value[leaf].reshape(len(leaf), leaf.shape[1] * self.parallel_trees, self.n_scores)
-        added[:, 0] += np.array(self.conventions.base or 0.0, dtype=value.dtype)
-        sums = np.cumsum(added, axis=1)[:, self.parallel_trees - 1 :: self.parallel_trees]
-        if self.conventions.divisor == 1.0:
-            return sums
-        # What AdaBoost's trees add at most, over all classes: a tree may give one of two to all rows.
-        weights = np.maximum.reduceat(self.nodes.value.max(axis=1), self.tree_start[:, 0])
-        return sums / np.cumsum(weights)[: leaf.shape[1], None]
+def partial_scores(
+    trees: TreeEnsemble, leaf: NDArray[Any], value: NDArray[np.floating[Any]] | None = None
+) -> NDArray[np.floating[Any]]:
+    """Raw scores of the first 1, …, n iterations, shape (n_rows, n, n_scores), of trees that are added up.
+
+    They are added in the order and the precision of the framework. ``leaf`` is as `Model.apply` returns it, of the
+    first n iterations. ``value`` replaces `TreeNodes.value`.
+    """
+    value = trees.nodes.value if value is None else value
+    value = value if trees.tree_scores.ndim > 1 else value[:, -1:]
+    added = value[leaf].reshape(len(leaf), leaf.shape[1] * trees.parallel_trees, trees.n_scores)
+    added[:, 0] += np.array(trees.conventions.base or 0.0, dtype=value.dtype)
+    sums = np.cumsum(added, axis=1)[:, trees.parallel_trees - 1 :: trees.parallel_trees]
+    if trees.conventions.divisor == 1.0:
+        return sums
+    # What AdaBoost's trees add at most, over all classes: a tree may give one of two to all rows.
+    weights = np.maximum.reduceat(trees.nodes.value.max(axis=1), trees.tree_start[:, 0])
+    return sums / np.cumsum(weights)[: leaf.shape[1], None]
 
 
 def repeats_one_tree(trees: TreeEnsemble) -> bool:

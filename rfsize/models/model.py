@@ -24,7 +24,7 @@ from rfsize.exceptions import (
 )
 from rfsize.models.bags import FRESH_ROWS, Bags, Layout, WholeBags
 from rfsize.models.columns import Columns
-from rfsize.models.ensemble import LeafIds, TreeEnsemble
+from rfsize.models.ensemble import LeafIds, TreeEnsemble, partial_scores
 from rfsize.models.link import Link
 from rfsize.models.rows import Rows, open_rows, refuse_dmatrix
 
@@ -240,7 +240,7 @@ class Model(ABC):
         if self.ensemble is None or isinstance(self, Forest):
             n_trees = np.arange(1, self.n_trees + 1)
             return np.asarray(np.cumsum(leaves.scores, axis=1, dtype=np.float64) / n_trees[:, None])
-        return self.ensemble.partial_scores(leaves.leaf)
+        return partial_scores(self.ensemble, leaves.leaf)
 
     def leading_bags(self, n_rows: int) -> Bags | None:
         """Bags of the first ``n_rows`` training rows, or of fewer, if they can be drawn without all rows; else None.

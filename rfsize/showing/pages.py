@@ -42,7 +42,7 @@ from rfsize.showing.text import (
     words_of,
 )
 from rfsize.statistics.certify import CertifiedCurve
-from rfsize.statistics.criterion import Criterion
+from rfsize.statistics.criterion import Criterion, options_of
 from rfsize.statistics.labels import LabelDetails
 from rfsize.statistics.metrics import label_of
 
@@ -243,7 +243,7 @@ def _code(report: Report) -> str:
     # Without a model at hand, as after pickling, nobody knows whether it is trained by ``fit``.
     task = None if report.outputs is None else report.outputs.task
     is_estimator = task is not None and hasattr(task.forest.with_booster(task.forest.booster), "fit")
-    data, options = "model, X, y" if is_estimator else "params, data", as_arguments(criterion.options)
+    data, options = "model, X, y" if is_estimator else "params, data", as_arguments(options_of(criterion))
     return f"# trains until the forest is large enough\nlarger, report = rfsize.grow({data}, {options})"
 
 

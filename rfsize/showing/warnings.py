@@ -22,7 +22,7 @@ from rfsize.showing.text import (
     too_small,
 )
 from rfsize.statistics.certify import CertifiedCurve
-from rfsize.statistics.criterion import Criterion
+from rfsize.statistics.criterion import Criterion, options_of
 from rfsize.statistics.curve import Estimate, LossCurve
 from rfsize.statistics.labels import FEWEST_ROWS
 from rfsize.statistics.metrics import Metric, goes_by_labels_alone, label_of, metric_of, value_or_nan
@@ -144,7 +144,7 @@ def _changing_classes(
     more = "" if len(suffer) <= _NAMED else f" (and {len(suffer) - _NAMED} more classes)"
     warning = Caution.advising(LabelsOnlyWarning, f"{named} {how}{more}; size them", average="macro")
     # It is the same question of each class.
-    own = {name: value for name, value in criterion.options.items() if name != "n_trees" and value != "labels"}
+    own = {name: value for name, value in options_of(criterion).items() if name != "n_trees" and value != "labels"}
     return [replace(warning, options={**own, **warning.options})]
 
 

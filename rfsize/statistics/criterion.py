@@ -109,23 +109,20 @@ class Criterion:
         """The largest loss that is allowed."""
         return 1.0 - self.alpha if self.takes_alpha else float(self.tolerance or 0.0)
 
-    @property
-    def options(self) -> dict[str, Any]:
-        """The arguments of `rfsize.size` and `rfsize.grow` that ask for it, without those that are the default."""
-        options: dict[str, Any] = {"alpha": self.alpha} if self.takes_alpha else {"metric": self.metric}
-        if self.kind == "certificate":
-            target = None if self.is_shrunk else self.target
-            options = {"metric": self.metric, "target": target, "confidence": self.confidence, **options}
-        options |= {"tolerance": self.tolerance, "n_trees": self.n_trees, "top": self.top}
-        options |= {name: getattr(self, name) for name in ("voting", "average") if getattr(self, name) != _USUAL[name]}
-        return {name: value for name, value in options.items() if value is not None}
-
-    def loss_level(self, level: float) -> float:
-        """The largest loss at another level, an alpha or a tolerance; ``ValueError`` if it is none."""
-        return 1.0 - share("alpha", level) if self.takes_alpha else positive("tolerance", level)
-
 
 _USUAL = {field.name: field.default for field in fields(Criterion)}
+
+
+def options_of(criterion: Criterion) -> dict[str, Any]:
+    """The arguments of `rfsize.size` and `rfsize.grow` that ask for a criterion, without those that are the default."""
+    options: dict[str, Any] = {"alpha": criterion.alpha} if criterion.takes_alpha else {"metric": criterion.metric}
+    if criterion.kind == "certificate":
+        target = None if criterion.is_shrunk else criterion.target
+        options = {"metric": criterion.metric, "target": target, "confidence": criterion.confidence, **options}
+    options |= {"tolerance": criterion.tolerance, "n_trees": criterion.n_trees, "top": criterion.top}
+    unusual = {name: getattr(criterion, name) for name in ("voting", "average")}
+    options |= {name: value for name, value in unusual.items() if value != _USUAL[name]}
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def make_criterion(
@@ -190,6 +187,11 @@ def check_options(
     choice("average", average or "micro", AVERAGES)
     choice("voting", voting or "auto", VOTINGS)
     choice("method", method or "auto", METHODS)
+
+
+def loss_level(criterion: Criterion, level: float) -> float:
+    """The largest loss at another level, an alpha or a tolerance; ``ValueError`` if it is none."""
+    return 1.0 - share("alpha", level) if criterion.takes_alpha else positive("tolerance", level)
 
 
 def loss_of(metric: MetricLike) -> Criterion:

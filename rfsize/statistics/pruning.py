@@ -14,7 +14,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from rfsize._util import Floats, Int64s
 from rfsize.counting.task import Task
-from rfsize.models.ensemble import TreeEnsemble, scores_of_values, values_of_scores
+from rfsize.models.ensemble import TreeEnsemble, partial_scores, scores_of_values, values_of_scores
 from rfsize.models.model import Forest
 from rfsize.models.rows import DistributedRows
 from rfsize.statistics.first_trees import Comparison, sizes_tried
@@ -91,7 +91,7 @@ class Leaves:
             leaf_scores = scores_of_values(self.trees, leaf_values, n_trees)
         for rows in self.blocks(n_trees):
             if self.adds_up:
-                raw[rows] = self.trees.partial_scores(self.leaf[rows, :n_trees], leaf_values)[:, -1]
+                raw[rows] = partial_scores(self.trees, self.leaf[rows, :n_trees], leaf_values)[:, -1]
             else:
                 raw[rows] = self.scores(rows, members, leaf_scores).mean(axis=1)
         return raw

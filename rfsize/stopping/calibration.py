@@ -195,8 +195,8 @@ def _by_scores(trees: TreesOnRows, target: RiskTarget) -> tuple[IntervalRule, Ce
     read = partial(_exits_of_sums, forest=forest, family=family, drift=scale.drift, every=every)
     counts = trees.added_up("values", read, partial(ExitCounts.nothing, family.n_classes, N_FACTORS))
     chosen = _tested(counts, trees, target, has_pool=not forest.is_forest)
-    bounds_of_labels = {"margin": np.append(np.inf, factors[chosen] * schedule), "cut": cut if has_cut else None}
-    rule = IntervalRule("soft", **bounds_of_labels, adds_up=not forest.is_forest, every=every)
+    margin, own_cut = np.append(np.inf, factors[chosen] * schedule), cut if has_cut else None
+    rule = IntervalRule("soft", margin=margin, cut=own_cut, adds_up=not forest.is_forest, every=every)
     return rule, counts.certificate(chosen, target)
 
 

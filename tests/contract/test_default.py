@@ -104,6 +104,17 @@ def test_a_class_needs_half_of_its_mean_probability(framework: str, task: str) -
     assert (report.n_trees, report.interval) == (asked.n_trees, asked.interval)
 
 
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_rows_are_ranked_by_a_rare_class(framework: str) -> None:
+    for share in (0.02, 0.1):
+        y = (X[:, 0] > np.quantile(X[:, 0], 1.0 - share)).astype(int)
+        outputs = rfsize.tree_outputs(train(framework, X, y, 40), FRESH)
+        probability = outputs.predict_proba()[:, 1]
+        assert (probability > 0.5).mean() > 0.5 * probability.mean()
+        name = "probabilities" if probability.mean() < 0.05 else "labels"
+        assert rfsize.size(outputs).criterion.name == name
+
+
 def test_a_class_that_is_hardly_there_does_not_count() -> None:
     y = (np.arange(1000) < 6).astype(int)
     report = rfsize.size(train("sklearn", X, y, 40), FRESH)
