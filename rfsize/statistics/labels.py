@@ -50,7 +50,7 @@ FEWEST_ROWS = 50
 _MODEL_ERROR = 0.03
 
 _LEAST = 1e-300
-_ROWS_OF_SHARE = 20_000  # on which the share of rows below alpha is counted
+_ROWS_OF_SHARE = 2000  # on which the share of rows below alpha is counted
 _BINS = 25  # of the rows' distances from a tie
 _FARTHEST = 3.0  # margin in a picture
 
