@@ -19,12 +19,12 @@ Without replacement wᵢ = mᵢ·(1 − mᵢ), and mᵢ/wᵢ = n/(n − s) is th
     Journal of the American Statistical Association 113(523), 1228-1242.
 
 A tree is no sum of effects of single rows. What k rows do together, V counts k times (B. Efron, C. Stein (1981). "The
-jackknife estimate of variance." The Annals of Statistics 9(3), 586-596). Without replacement it is hardly too large for
-small bags, but 1.4 to 1.7 times at m = 0.632 and 1.6 to 2.1 times at 0.8, the more so the fewer rows ℓ are in a leaf:
-(mᵢ/wᵢ)² is multiplied by 1 − r·mᵢ², where r = 1/2 + 1/2 / (1 + ℓ/10). A bootstrap misses that rows drawn twice are much
-like rows drawn once, which about makes up for it: V is 0.86 times the real one in trees of small leaves, 1.2 times in
-others, and is multiplied by 1.2 − 0.4·ℓ/(ℓ + 5). These numbers were fitted to real variances of forests of LightGBM,
-XGBoost and scikit-learn on two made problems; `benchmarks/agreement.py` measures them on others.
+jackknife estimate of variance." The Annals of Statistics 9(3), 586-596). Without replacement it is 1 to 1.3 times the
+real one in small bags, but 1.4 to 1.7 times at m = 0.632 and 1.6 to 2.1 times at 0.8, the more so the fewer rows ℓ are
+in a leaf: (mᵢ/wᵢ)² is multiplied by 1 − r·mᵢ², where r = 1/2 + 1/2 / (1 + ℓ/10). A bootstrap misses that rows drawn
+twice are much like rows drawn once, which about makes up for it: V is 0.86 times the real one in trees of small leaves,
+1.2 times in others, and is multiplied by 1.2 − 0.4·ℓ/(ℓ + 5). These numbers were fitted to real variances of forests of
+LightGBM, XGBoost and scikit-learn on two made problems; `benchmarks/agreement.py` measures them on others.
 
 Of B trees, each Cᵢ has an error with the variance wᵢ·v·(B − 1)/B². Their squares add up to the Monte Carlo bias, which
 is taken off. What remains of it is noise with a variance of 2·bias²/n. It hides the V of single rows where there are
