@@ -46,6 +46,7 @@ from problems import (
 from scipy.stats import binomtest
 
 import rfsize
+from rfsize import theory
 
 FARTHEST = math.log(100.0)
 
@@ -85,20 +86,19 @@ def estimates(
             if options.given
             else rfsize.tree_outputs(few, X, y, oob=True, groups=groups)
         )
-        for voting, average, alpha in product(options.voting, options.average, options.alpha):
-            criterion = {"voting": voting, "alpha": alpha, "average": average}
+        for voting, average in product(options.voting, options.average):
+            criterion = {"voting": voting, "average": average}
             truth = rfsize.size(many, method="plugin", **criterion)
-            record = None
-            try:
-                report = rfsize.size(outputs, method=options.method, **criterion)
-                real = (
-                    truth.loss_at(int(report.n_trees)).value / (1.0 - alpha) if math.isfinite(report.n_trees) else 0.0
-                )
-                sizes = truth.n_trees, report.n_trees, *report.interval, report.upper(0.8)
-                record = *sizes, real, float(bool(report.warnings))
-            except rfsize.exceptions.FewVotesError:
-                pass
-            yield (n_trees, groups or "", voting, average, alpha), record
+            for alpha in options.alpha:
+                record = None
+                try:
+                    report = rfsize.size(outputs, method=options.method, alpha=alpha, **criterion)
+                    changed = truth.loss_at(int(min(report.n_trees, theory.MAX_TREES - 1))).value
+                    sizes = truth.size_at(alpha), report.n_trees, *report.interval, report.upper(0.8)
+                    record = *sizes, changed / (1.0 - alpha), float(bool(report.warnings))
+                except rfsize.exceptions.FewVotesError:
+                    pass
+                yield (n_trees, groups or "", voting, average, alpha), record
 
 
 def figures(records: list[Record | None]) -> list[object]:
