@@ -82,8 +82,9 @@ def main() -> None:
             changes += list(np.stack([claimed, own - kept], axis=1)[leaves] / own[leaves, None])
             differences = mean_and_error(own), mean_and_error(best - own), mean_and_error(kept - own)
             print_line(name, framework, *differences, f"{leaves.sum()} of {len(leaves)}")
-    claimed, real = np.array(changes).T
-    print(f"\n{len(real)} changes claim {mean_and_error(claimed)} of the error, and gain {mean_and_error(real)}")
+    claimed, real = np.reshape(changes, (-1, 2)).T
+    if changes:
+        print(f"\n{len(real)} changes claim {mean_and_error(claimed)} of the error, and gain {mean_and_error(real)}")
 
 
 if __name__ == "__main__":
