@@ -70,8 +70,9 @@ def size(
     Parameters
     ----------
     model
-        A forest, as in `tree_outputs`; boosted trees of LightGBM, XGBoost or scikit-learn; or, without ``X``, the
-        result of `tree_outputs`, or counted `Votes`. Weights, seeds and a threshold are arguments of `tree_outputs`.
+        A forest, as in `tree_outputs`; boosted trees of LightGBM, XGBoost or scikit-learn; a fitted `Pipeline` that
+        ends with one of these, and transforms ``X``; or, without ``X``, the result of `tree_outputs`, or counted
+        `Votes`. Weights, seeds and a threshold are arguments of `tree_outputs`.
     X : array_like, DataFrame, SciPy sparse matrix, Arrow table or Dask collection, shape (n_rows, n_features)
         Rows that the forest was not trained on; or, with ``oob``, all training rows in the order of training.
     y : array_like, shape (n_rows,), optional
@@ -336,7 +337,7 @@ def truncate(
     Parameters
     ----------
     model
-        A forest, boosted trees or tree outputs, as in `size`. The model is not changed.
+        A forest, boosted trees, a pipeline or tree outputs, as in `size`. The model is not changed.
     X, y
         As in `size`; not needed with ``n_trees`` or ``max_bytes``.
     n_trees : int or Report, optional

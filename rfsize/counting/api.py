@@ -37,7 +37,8 @@ def tree_outputs(
     model : booster or estimator
         A trained forest: `lightgbm.Booster`, `LGBMClassifier` or `LGBMRegressor`, `xgboost.Booster`, `XGBClassifier` or
         `XGBRegressor`, scikit-learn's forests, `BaggingClassifier` and `BaggingRegressor` over any learner, or a
-        `RightSizedClassifier` or `RightSizedRegressor`. With ``cv``: an estimator, which rfsize copies and fits.
+        `RightSizedClassifier` or `RightSizedRegressor`; or a fitted `Pipeline` that ends with one, whose other steps
+        transform ``X``. With ``cv``: an estimator, which rfsize copies and fits.
     X : array_like, DataFrame, SciPy sparse matrix, Arrow table or Dask collection, shape (n_rows, n_features)
         Rows that the forest was not trained on; or, with ``oob``, all training rows in the order of training; or, with
         ``cv``, rows to train on. Rows may also come in pieces: a list of such tables, the path of a Parquet file or

@@ -23,7 +23,7 @@ from rfsize.models.ensemble import LeafIds
 from rfsize.models.framework import read_forest
 from rfsize.models.link import Predictor
 from rfsize.models.model import Forest, Model
-from rfsize.models.rows import DistributedRows, Rows
+from rfsize.models.rows import DistributedRows, Rows, lies_elsewhere
 from rfsize.walking.leaves import Lookup, leaf_lookup
 
 
@@ -276,10 +276,7 @@ class Task:
 
 def rows_elsewhere(X: Any) -> Any:
     """Rows on Dask's workers, as `rfsize.dask.rows` wraps them; None for rows in this process."""
-    # Types of Dask, of a framework's module for Dask, or of `rfsize.dask`. Compare names, so as not to import Dask for
-    # nothing.
-    is_elsewhere = any("dask" in kind.__module__.split(".")[:2] for kind in type(X).__mro__)
-    return import_module("rfsize.dask").rows(X) if is_elsewhere else None
+    return import_module("rfsize.dask").rows(X) if lies_elsewhere(X) else None
 
 
 def brought_here(X: Any, values: Any) -> Any:

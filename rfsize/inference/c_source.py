@@ -20,7 +20,7 @@ from rfsize.models.conventions import Reading
 from rfsize.models.ensemble import Missing
 from rfsize.stopping.rules import Rule
 from rfsize.walking import layout
-from rfsize.walking.c_text import array, checked_name, lines, part, real, smallest, text
+from rfsize.walking.c_text import array, checked_name, lines, part, real, remark, smallest, text
 from rfsize.walking.layout import Columns, PackedForest
 
 _LARGEST_CATEGORY = 2.0**62  # larger categories do not fit a 64-bit integer
@@ -65,7 +65,8 @@ def c_source(forest: PackedForest, stops: Rule | None, voting: str, name: str) -
     public = {"name": name, "n_classes": len(forest.classes), "last": len(forest.classes) - 1}
     answer = "class -1 after 0 trees, and NaN as probabilities" if of_classes else "NaN"
     refused = f" * A row that the framework of the forest refuses gets {answer}.\n" if taken else ""
-    about = part("about", n_trees=forest.n_trees, n_features=forest.n_features, refused=refused)
+    known = {"n_trees": forest.n_trees, "n_features": forest.n_features, "columns": _columns(forest)}
+    about = part("about", **known, refused=refused)
     declared, predict = _of_predict(forest, public, bool(taken))
     code = [_trees(forest, votes=by_votes and forest.n_outputs == 1), _scores(forest), taken]
     if of_classes:
@@ -75,6 +76,21 @@ def c_source(forest: PackedForest, stops: Rule | None, voting: str, name: str) -
     needs_math = any(word in body for word in ("EXP(", "NAN", "INFINITY"))
     includes = f"#include <stddef.h>\n#include <stdint.h>\n{'#include <math.h>' * needs_math}\n"
     return f"{about}\n{includes}\n{declared}\n{body}"
+
+
+def _columns(forest: PackedForest) -> str:
+    """Lines of a comment: the names of the columns, where they have any, and the numbers of their categories."""
+    conventions, numbers = forest.conventions, range(forest.n_features)
+    places = conventions.category_features or () if conventions.categories else ()
+    codes = dict(zip(places, conventions.categories, strict=False))
+    if not (forest.feature_names or codes):
+        return ""
+    names = forest.feature_names or [""] * forest.n_features
+    told = [" * The columns of a row, and the numbers of their categories:"]
+    for at in numbers:
+        known = ", ".join(f"{code} {remark(value)}" for code, value in enumerate(codes.get(at, ())))
+        told.append(f" *   {at} {remark(names[at])}{f': {known}' if known else ''}")
+    return "\n".join([*told, " *", ""])
 
 
 _SAID = {

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rfsize import _core
 from rfsize.models.columns import Columns, categorical_columns
-from rfsize.models.rows import Chunk, Rows, open_rows, refuse_dmatrix
+from rfsize.models.rows import Chunk, Rows, lies_elsewhere, open_rows, refuse_dmatrix
 from rfsize.walking.layout import PackedForest
 from rfsize.walking.leaves import in_blocks, quantised
 
@@ -24,6 +24,8 @@ def columns_of(forest: PackedForest) -> Columns:
 def opened(forest: PackedForest, X: Any) -> Rows:
     """The rows of ``X``; ``ValueError`` if they do not fit the forest."""
     refuse_dmatrix(X)
+    if lies_elsewhere(X):
+        raise ValueError("X lies on Dask's workers: give rfsize.dask.predict(forest, X), which predicts there")
     columns = columns_of(forest)
     views = column_views(X, columns)
     if views is None:
@@ -115,7 +117,7 @@ class PlainRows:
             is_few = len(X) <= self._most_rows and all(isinstance(row, list | tuple) for row in X)
             return np.asarray(X) if is_few and len(set(map(len, X))) == 1 else None
         columns: Any = getattr(X, "columns", None)
-        if columns is None or not hasattr(X, "iloc") or len(X) > self._most_rows:
+        if columns is None or not hasattr(X, "iloc") or lies_elsewhere(X) or len(X) > self._most_rows:
             return None
         if self._columns is None or not self._columns.equals(columns):
             if not columns.is_unique or (self._names is not None and list(columns) != self._names):

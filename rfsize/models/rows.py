@@ -165,6 +165,13 @@ class DistributedRows(ABC):
         return ForwardReader(self).read
 
 
+def lies_elsewhere(X: Any) -> bool:
+    """Whether rows lie on Dask's workers."""
+    # Types of Dask, of a framework's module for Dask, or of `rfsize.dask`. Compare names, so as not to import Dask for
+    # nothing.
+    return any("dask" in kind.__module__.split(".")[:2] for kind in type(X).__mro__)
+
+
 def refuse_dmatrix(X: Any) -> None:
     """Raise ``ValueError`` for a DMatrix, which only models of XGBoost read."""
     if hasattr(X, "num_row"):

@@ -6,7 +6,7 @@ import math
 import re
 from functools import cache
 from importlib.resources import files
-from string import Template
+from string import Template, ascii_letters, digits
 from typing import Any
 
 import numpy as np
@@ -107,5 +107,15 @@ def text(label: Any) -> str:
             f"a class label takes {len(content):,} bytes, but text in C may take {_LONGEST_TEXT:,}: train with shorter "
             "labels, or with numbers"
         )
-    # An escape of three octal digits ends there, whatever character follows.
-    return '"' + "".join(chr(byte) if chr(byte).isalnum() and byte < 128 else f"\\{byte:03o}" for byte in content) + '"'
+    return f'"{_escaped(content)}"'
+
+
+def remark(name: Any) -> str:
+    """``str(name)`` in UTF-8 for a comment in C, escaped as in `text`."""
+    return _escaped(str(name).encode("utf-8", "surrogatepass"), "_ -.")
+
+
+def _escaped(content: bytes, others: str = "") -> str:
+    """Letters, digits and ``others`` as they are, all else as three octal digits, whatever character follows."""
+    plain = {ord(letter) for letter in ascii_letters + digits + others}
+    return "".join(chr(byte) if byte in plain else f"\\{byte:03o}" for byte in content)

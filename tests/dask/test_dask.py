@@ -307,3 +307,9 @@ def test_closed_client_is_refused() -> None:
         pass
     with pytest.raises(ValueError, match="client"):
         rfsize.dask.grow(closed, LIGHTGBM, X, TWO)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_compiled_forest_names_the_function_for_rows_on_workers(form: str) -> None:
+    with pytest.raises(ValueError, match=r"rfsize\.dask\.predict"):
+        rfsize.compile(model("lightgbm").model).predict(FORMS[form]())

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from lightgbm import LGBMClassifier
 from sklearn.ensemble import AdaBoostClassifier, ExtraTreesClassifier, RandomForestClassifier, RandomForestRegressor
 from sklearn.tree import DecisionTreeClassifier
 
@@ -108,6 +109,24 @@ def test_rows_that_the_framework_refuses(tmp_path: Path) -> None:
     assert (label < 0).tolist() == (asked == 0).tolist() == [False, True, True, False, False]
     assert np.isnan(in_c.probabilities(rows)).all(axis=1).tolist() == (label < 0).tolist()
     assert np.isnan(InC(rfsize.compile(numbers), tmp_path).numbers(rows)).tolist() == (label < 0).tolist()
+
+
+def test_columns_and_categories_are_in_the_header(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(
+        {"age": rng.normal(size=600), "home town": pd.Categorical(rng.choice(["Köln", "Rome", "Oslo"], 600))}
+    )
+    y = (X["home town"] == "Oslo") ^ (X["age"] > 1)
+    forest = LGBMClassifier(boosting_type="rf", n_estimators=9, subsample=0.5, subsample_freq=1, verbose=-1).fit(X, y)
+    in_c = InC(rfsize.compile(forest), tmp_path)
+    header = in_c.source.read_text("ascii").split("*/")[0]
+    names, categories = re.search(r"0 (age)$.*^ [*]   1 home.town: (.*?)$", header, re.MULTILINE | re.DOTALL).groups()
+    number = {name.split()[1]: float(name.split()[0]) for name in categories.split(", ")}
+    coded = (
+        X["home town"].astype(str).map({"Köln": number[r"K\303\266ln"], "Rome": number["Rome"], "Oslo": number["Oslo"]})
+    )
+    rows = np.stack([X[names], coded], axis=1)
+    assert forest.classes_[in_c.labels(rows)[0]].tolist() == forest.predict(X).tolist()
 
 
 HOSTILE = [

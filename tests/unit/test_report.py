@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 from lightgbm import Booster
 from matplotlib import pyplot as plt
+from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
@@ -319,7 +320,7 @@ def test_several_results_on_one_page_with_their_names(tmp_path: Any) -> None:
 @pytest.mark.filterwarnings("ignore")
 def test_its_code_runs(tmp_path: Any) -> None:
     forest, rows, y = rare()
-    report = rfsize.size(forest, rows, y, oob=True, alpha=0.98)
+    report = rfsize.size(forest, rows, y, oob=True, metric="probabilities", tolerance=0.1)
     done: dict[str, Any] = {"model": forest, "report": report, "X": rows, "y": y}
     code = Page(page_of(report, tmp_path)).code
     compile(code, "page", "exec")
@@ -364,3 +365,16 @@ def test_pictures_of_a_page_leave_matplotlib_as_it_is() -> None:
         drawn = result("labels")._repr_html_()
     svgs = [re.findall("<svg.*?</svg>", html, re.DOTALL) for html in (plain, drawn)]
     assert svgs[0] == svgs[1]
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "f1_micro"])
+def test_a_size_for_a_metric_of_labels_warns_as_one_for_labels(metric: str) -> None:
+    kinds = {"n_classes": 3, "weights": [0.8, 0.16], "n_clusters_per_class": 1, "class_sep": 0.8, "flip_y": 0.1}
+    X, y = make_classification(900, 8, n_informative=5, **kinds, random_state=0)
+    forest = RandomForestClassifier(60, max_features=1, random_state=0).fit(X[:400], y[:400])
+    report = rfsize.size(forest, X[400:], y[400:], metric=metric, tolerance=0.2)
+    advised = [warning.options["metric"] for warning in report.warnings if warning.category is LabelsOnlyWarning]
+    assert "brier" in advised
+    assert report.enough
+    assert report.n_trees < 10
+    assert not report.page().code  # a warning says to size it otherwise
