@@ -38,7 +38,7 @@ from rfsize.models.model import Forest, Wrapper, dependence_of, learning_rate_of
 from rfsize.models.rows import for_training, n_rows_of, open_rows
 from rfsize.statistics.criterion import Criterion, make_criterion
 from rfsize.statistics.metrics import MetricLike
-from rfsize.training.grow import checked_criterion, grow_until_enough, start_from_estimator
+from rfsize.training.grow import checked_criterion, grow_until_enough, most_trees, start_from_estimator
 from rfsize.training.stopping_rule import StoppingRule
 
 # Folds of the cross-validation if there are no out-of-bag votes.
@@ -90,7 +90,7 @@ class _RightSized(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     # Parameters of the estimators that inherit from this one
     estimator: Any
-    max_trees: int
+    max_trees: int | None
     min_trees: int
     cv: Any
     threshold = 0.5
@@ -142,9 +142,9 @@ class _RightSized(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         ForestWarning
             As in `size`.
         """
-        criterion, rule = self._criterion(), StoppingRule(self.min_trees, self.max_trees)
-        of_labels = isinstance(self, ClassifierMixin)
+        criterion, of_labels = self._criterion(), isinstance(self, ClassifierMixin)
         self._check_estimator()
+        rule = self._stopping_rule()
         X = self._checked_rows(X, reset=True)
         classes, label = checked_target(y, n_rows_of(X), of_labels=of_labels)
         data = TrainingData(X, classes, label, self._checked_weights(sample_weight, len(label)), groups)
@@ -180,13 +180,17 @@ class _RightSized(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         groups = resolve_groups(data.groups, data.X, len(data.label))
         cv = _N_FOLDS if self.cv is None else self.cv
         folds = held_out_folds(cv, data.label, groups, stratified=len(data.classes) > 0)
-        rule, report = StoppingRule(self.min_trees, self.max_trees), None
+        rule, report = self._stopping_rule(), None
         while report is None or not rule.done:
             n_trees = rule.next_size
             outputs = outputs_of_estimator(of_size(self.estimator, n_trees), data, folds, groups, self.threshold)
             outputs = outputs.with_truth(data.truth, data.weight)
             report = rule.update(n_trees, partial(report_of, outputs, criterion, interval=False))
         return finished(report)
+
+    def _stopping_rule(self) -> StoppingRule:
+        """How many trees to train before each estimate."""
+        return StoppingRule(self.min_trees, most_trees(self.estimator) if self.max_trees is None else self.max_trees)
 
     def _check_estimator(self) -> None:
         """Raise an error if ``estimator`` is not a forest that fits."""
@@ -264,7 +268,7 @@ class _RightSized(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         counts = params.keys() & {f"estimator__{name}" for name in tree_counts(self.estimator)}
         if counts:
             raise ValueError(
-                f"{' and '.join(sorted(counts))} would have no effect: the number of trees is what fit finds; leave it "
+                f"{' and '.join(sorted(counts))} cannot be searched: the number of trees is what fit finds. Leave it "
                 "out of the search, and set alpha or tolerance, or max_trees"
             )
         super().set_params(**params)
@@ -336,7 +340,7 @@ class RightSizedClassifier(ClassifierMixin, _RightSized):  # type: ignore[misc]
         A forest that is not fitted, such as ``LGBMClassifier(boosting_type="rf", subsample=0.632,
         subsample_freq=1)``, ``XGBClassifier(n_estimators=1, learning_rate=1, subsample=0.632,
         colsample_bynode=0.6)``, or scikit-learn's `RandomForestClassifier`, `ExtraTreesClassifier` or
-        `BaggingClassifier`. Its own number of trees (of `XGBClassifier`, ``num_parallel_tree``) is not used.
+        `BaggingClassifier`.
     alpha : float, default 0.99
         Share of the rows whose labels are equal, strictly between 0 and 1.
     voting : {"auto", "hard", "soft"}, default "auto"
@@ -354,8 +358,9 @@ class RightSizedClassifier(ClassifierMixin, _RightSized):  # type: ignore[misc]
         labels of two classes.
     confidence : float, default 0.8
         How sure it must be that the forest has T* trees, as in `grow`.
-    max_trees : int, default 5000
-        The most trees to train.
+    max_trees : int, optional
+        The most trees to train. By default 5000, or the number of trees of ``estimator`` if you set another than its
+        default, as in `grow`.
     min_trees : int, default 100
         Number of trees before the first estimate.
     cv : int, splitter or iterable of (train, held out) pairs, optional
@@ -439,7 +444,7 @@ class RightSizedClassifier(ClassifierMixin, _RightSized):  # type: ignore[misc]
         voting: str | None = None,
         threshold: float = 0.5,
         confidence: float = 0.8,
-        max_trees: int = 5000,
+        max_trees: int | None = None,
         min_trees: int = 100,
         cv: Any = None,
     ) -> None:
@@ -529,8 +534,7 @@ class RightSizedRegressor(RegressorMixin, _RightSized):  # type: ignore[misc]
     estimator : estimator
         A regression forest that is not fitted, such as ``LGBMRegressor(boosting_type="rf", subsample=0.632,
         subsample_freq=1)``, ``XGBRegressor(n_estimators=1, learning_rate=1, subsample=0.632, colsample_bynode=0.6)``,
-        or scikit-learn's `RandomForestRegressor`, `ExtraTreesRegressor` or `BaggingRegressor` over any learner. Its own
-        number of trees (of `XGBRegressor`, ``num_parallel_tree``) is not used.
+        or scikit-learn's `RandomForestRegressor`, `ExtraTreesRegressor` or `BaggingRegressor` over any learner.
     tolerance : float, optional
         How far predictions may move, in the unit of y; the default is that of `size`. With a metric: how much worse the
         metric may become; no default.
@@ -539,8 +543,9 @@ class RightSizedRegressor(RegressorMixin, _RightSized):  # type: ignore[misc]
         scorer, as in `size`.
     confidence : float, default 0.8
         How sure it must be that the forest has T* trees, as in `grow`.
-    max_trees : int, default 5000
-        The most trees to train.
+    max_trees : int, optional
+        The most trees to train. By default 5000, or the number of trees of ``estimator`` if you set another than its
+        default, as in `grow`.
     min_trees : int, default 100
         Number of trees before the first estimate.
     cv : int, splitter or iterable of (train, held out) pairs, optional
@@ -604,7 +609,7 @@ class RightSizedRegressor(RegressorMixin, _RightSized):  # type: ignore[misc]
         metric: MetricLike = "scores",
         tolerance: float | None = None,
         confidence: float = 0.8,
-        max_trees: int = 5000,
+        max_trees: int | None = None,
         min_trees: int = 100,
         cv: Any = None,
     ) -> None:

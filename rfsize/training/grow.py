@@ -149,7 +149,7 @@ def grow(
     """
     of_labels: dict[str, Any] = {"alpha": alpha, "average": average, "voting": voting}
     criterion = make_criterion(metric, tolerance, confidence=confidence, threshold=threshold, **of_labels)
-    rule = StoppingRule(min_trees, _most_trees(params) if max_trees is None else max_trees)
+    rule = StoppingRule(min_trees, most_trees(params) if max_trees is None else max_trees)
     X_val, y_val = validation if isinstance(validation, tuple) and len(validation) == 2 else (validation, None)
     if X_val is not None and groups is not None:
         raise ValueError(
@@ -180,7 +180,7 @@ def grow(
     return grow_until_enough(growth, rule, on_validation, y_val)
 
 
-def _most_trees(params: Any) -> int:
+def most_trees(params: Any) -> int:
     """The most trees to train if the user does not say: as many as an unfitted estimator is set to train."""
     if not hasattr(params, "fit"):
         return _MOST_TREES
@@ -287,8 +287,8 @@ def start_from_estimator(
         fitted = read_forest(of_size(estimator, min_trees).fit(X, y, **weighted))
     if fitted.wrapper is not None:
         raise NotAForestError(
-            f"found a {fitted.wrapper.kind}, and rfsize adds trees to the forest inside it: give model.estimator_, or "
-            "of a Pipeline pipeline[-1] with pipeline[:-1].transform(X)"
+            f"found a {fitted.wrapper.kind}, and rfsize adds trees to a forest itself: fit it with a larger alpha, or "
+            "give the forest in it, model.estimator_, or of a Pipeline pipeline[-1] with pipeline[:-1].transform(X)"
         )
     threshold = fitted.checked_threshold(threshold)
     fitted.open(X)

@@ -149,7 +149,7 @@ def test_classifiers_are_the_forests_that_grow_grows(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", REGRESSORS)
 def test_regressors_are_the_forests_that_grow_grows(kind: str) -> None:
-    model = regressor(kind, min_trees=100)
+    model = regressor(kind, min_trees=100, max_trees=500)
     grown, report = rfsize.grow(REGRESSORS[kind], X, NUMBER, metric="scores", tolerance=0.2, max_trees=500)
     assert (model.report_.source, model.oob_refusal_) == ("oob", None)
     assert model.report_.n_trees == report.n_trees
@@ -206,7 +206,8 @@ def test_too_few_trees_are_warned_of(cv: Any) -> None:
 
 
 def test_the_number_of_trees_has_other_names() -> None:
-    assert classifier(LGBMClassifier(**LIGHTGBM, num_iterations=3), cv=2, min_trees=100).report_.available == 100
+    most = {"min_trees": 100, "max_trees": 100}
+    assert classifier(LGBMClassifier(**LIGHTGBM, num_iterations=3), cv=2, **most).report_.available == 100
     model = classifier(XGBClassifier(**{**XGBOOST, "num_parallel_tree": 3}))
     assert model.n_trees_ == model.estimator_.num_parallel_tree
     assert model.estimator_.n_estimators == 1
@@ -446,3 +447,12 @@ def test_weights_are_routed_to_an_estimator_that_requests_them(kind: str) -> Non
     again = classifier(kind, rows=scaler.transform(X), sample_weight=WEIGHT)
     scaled = scaler.transform(FRESH)
     np.testing.assert_array_equal(inside.predict_proba(scaled), again.predict_proba(scaled))
+
+
+def test_a_number_of_trees_that_the_estimator_sets_is_the_most() -> None:
+    with pytest.warns(NotConvergedWarning):
+        model = RightSizedClassifier(RandomForestClassifier(30, random_state=0), alpha=0.9999).fit(X, Y)
+    assert model.n_trees_ == 30
+    with pytest.warns(NotConvergedWarning):
+        model = RightSizedClassifier(RandomForestClassifier(30, random_state=0), alpha=0.9999, max_trees=40).fit(X, Y)
+    assert model.n_trees_ == 40
