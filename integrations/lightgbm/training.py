@@ -84,6 +84,15 @@ def _aliases() -> Any:
     return _ConfigAliases
 
 
+# Stored as 0 and 1, which LightGBM does not take back for these.
+_SWITCHES = """
+bagging_by_query boost_from_average deterministic enable_bundle extra_trees feature_pre_filter first_metric_only
+force_col_wise force_row_wise gpu_use_dp header is_enable_sparse is_unbalance lambdarank_norm linear_tree pre_partition
+precise_float_parser quant_train_renew_leaf reg_sqrt stochastic_rounding two_round uniform_drop use_missing
+use_quantized_grad xgboost_dart_mode zero_as_missing
+"""
+
+
 class LightGbmTraining(Training):
     """How LightGBM trains forests."""
 
@@ -97,7 +106,8 @@ class LightGbmTraining(Training):
         params: dict[str, Any] = booster.params
         if not params:  # as in LightGBM 4.3, which does not read them when it loads a model from a string
             stored = ModelText.read(booster.model_to_string()).parameters
-            params = {name: value for name, value in stored.items() if value}
+            switches = _SWITCHES.split()
+            params = {name: value == "1" if name in switches else value for name, value in stored.items() if value}
         if not params:
             raise ValueError("the LightGBM model does not say how it was trained: give the params")
         return without(copy.deepcopy(params), *_IGNORED, *_NOT_OF_TRAINING)
