@@ -25,7 +25,8 @@ from rfsize.statistics.sampling_variance import PooledVariances, pooled_variance
 
 # Labels say too little of a class with at least this mean probability that gets less than this share of it as labels.
 _MEAN, _SHARE = 0.01, 0.5
-# Without a threshold, rows are ranked by the probability of one of two classes that is rarer, which takes more trees.
+# One of two classes that gets a smaller share of the labels is rare. Its rows are ranked by their probability, which
+# takes more trees than labels do, unless a threshold says that labels are wanted.
 _RARE = 0.05
 
 # The default tolerance, as a share of the variance by the training set. With 0.05, forests of a rare class lose
@@ -114,8 +115,9 @@ def _why_not_labels(predictor: Predictor, mean: Floats) -> str:
     share = np.bincount(predictor.labels_of_scores(mean), minlength=len(probability)) / len(mean)
     counts = probability >= _MEAN
     rarest = int(np.where(counts, share / np.maximum(probability, _MEAN), np.inf).argmin())
-    is_ranked = len(probability) == 2 and predictor.threshold == 0.5 and probability[rarest] < _RARE
-    if not counts.any() or (share[rarest] >= _SHARE * probability[rarest] and not is_ranked):
+    if len(share) == 2 and predictor.threshold == 0.5 and counts[share.argmin()] and share.min() < _RARE:
+        rarest = int(share.argmin())
+    elif not counts.any() or share[rarest] >= _SHARE * probability[rarest]:
         return ""
     gets = f"only {100.0 * share[rarest]:.2g} % of rows get" if share[rarest] else "no row gets"
     but = f"whose mean probability is {100.0 * probability[rarest]:.2g} %: sized by probabilities"
