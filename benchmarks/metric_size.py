@@ -26,7 +26,6 @@ from typing import Any
 
 import numpy as np
 from problems import (
-    CORNERS,
     FRAMEWORKS,
     Array,
     corner,
@@ -86,10 +85,7 @@ def sizes_of(number: int, options: argparse.Namespace) -> list[dict[str, Any]]:
     """The sizes of a forest by each metric, and what they really lose."""
     rng, records = np.random.default_rng([number, options.seed]), []
     name, (X, y), fresh = corner(number, rng, FRESH)
-    framework, n_trees = (
-        FRAMEWORKS[number // len(CORNERS) % len(FRAMEWORKS)],
-        int(np.exp(rng.uniform(*np.log([60, 320])))),
-    )
+    framework, n_trees = FRAMEWORKS[number % len(FRAMEWORKS)], int(np.exp(rng.uniform(*np.log([60, 320]))))
     leaves, regression = int(rng.choice([12, 31, 80])), y.dtype.kind == "f"
     model = forest(framework, n_trees + OTHERS, number, leaves=leaves, regression=regression).fit(X, y)
     outputs = rfsize.tree_outputs(rfsize.truncate(model, n_trees=n_trees), X, y, oob=True)

@@ -269,7 +269,7 @@ def scores(n_rows: int, n_classes: int, seed: int) -> Rows:
 
 def xor(n_rows: int, generator: np.random.Generator) -> Rows:
     """The sign of the product of two of up to eight normal columns; 5 to 25 % of the labels are wrong."""
-    X = generator.normal(size=(n_rows, int(generator.integers(3, 9))))
+    X = generator.normal(size=(n_rows, int(generator.integers(4, 9))))
     return X, ((X[:, 0] * X[:, 1] > 0) ^ (generator.random(n_rows) < generator.uniform(0.05, 0.25))).astype(np.int64)
 
 
