@@ -121,6 +121,7 @@ class Report(Result):
     >>> print(report)
     71 of your 100 trees are enough (95 % interval ... to ...)
       95.04 % of labels equal those of an unlimited forest
+      note: 25 % of rows keep their label with a probability below 95 %: see outputs.agreement(71)
       from the 400 rows you gave, 100 votes each
     >>> report.enough, report.to_dict()["n_trees"]
     (True, 71)

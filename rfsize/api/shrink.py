@@ -183,7 +183,7 @@ def shrink(
     truth = None if y is None else one_per_row(y, task.n_rows)
     certify, refit, held_out = _split(leaves_of(task), None if rows is None else leaves_of(Task.of(forest, rows)))
     criterion = with_metric(criterion, task.predictor, refit.whole)
-    criterion = with_spread(criterion, task.predictor, refit.whole)
+    criterion = with_spread(criterion, task.predictor, refit.whole, None if forest.classes.size else truth)
     target = risk_target(criterion, forest.digest)
     comparison = Comparison(task.predictor, target.metric, target.tolerance)
     shrinking = _Shrinking.of(forest, certify, refit, held_out, comparison, target)

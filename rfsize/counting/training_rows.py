@@ -136,10 +136,10 @@ def begin_with_training_rows(task: Task) -> bool:
 
 def _ratios(leaves: LeafIds, inbag: Bools) -> Floats:
     """For each row, how far the trees that would have seen it differ from the others, squared, with a mean of 1."""
-    scores = leaves.scores
+    scores = leaves.scores.astype(np.float64)  # the sums of nearly the same numbers cancel
     seen = np.broadcast_to(inbag, (*scores.shape[:2], inbag.shape[2]))
     n_in, n_trees = seen.sum(axis=1), scores.shape[1]
-    of_seen = np.einsum("nts,nts->ns", scores, np.broadcast_to(seen, scores.shape).astype(np.float64))
+    of_seen = np.einsum("nts,nts->ns", scores, np.broadcast_to(seen, scores.shape))
     with np.errstate(all="ignore"):  # numbers too large to be squared are left out below
         variance = scores.var(axis=1, ddof=1) if n_trees > 1 else np.zeros(scores.shape[::2])
         apart = of_seen / n_in - (scores.sum(axis=1) - of_seen) / (n_trees - n_in)

@@ -410,7 +410,7 @@ def _notes_on_labels(report: Report) -> list[str]:
     if report.enough and (details.below_alpha or 0.0) >= _MANY_BELOW:
         share, level = in_round_percent(details.below_alpha), level_in_words(report.criterion)
         noted.append(
-            f"{share} of rows get their label less surely than by {level}: outputs.agreement({report.n_kept}) tells"
+            f"{share} of rows keep their label with a probability below {level}: see outputs.agreement({report.n_kept})"
         )
     return noted
 

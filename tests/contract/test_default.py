@@ -111,7 +111,8 @@ def test_rows_are_ranked_by_a_rare_class(framework: str) -> None:
         outputs = rfsize.tree_outputs(train(framework, X, y, 40), FRESH)
         probability = outputs.predict_proba()[:, 1]
         assert (probability > 0.5).mean() > 0.5 * probability.mean()
-        assert rfsize.size(outputs).criterion.name == ("probabilities" if share < 0.05 else "labels")
+        is_rare = (probability > 0.5).mean() < 0.05
+        assert rfsize.size(outputs).criterion.name == ("probabilities" if is_rare else "labels")
 
 
 def test_a_class_that_is_hardly_there_does_not_count() -> None:
