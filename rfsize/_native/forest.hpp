@@ -242,6 +242,7 @@ public:
         constexpr std::size_t block = 128;  // of which all columns stay in the fastest cache
         std::vector<double> value(block), key(block);
         std::vector<std::uint32_t> rank(block);
+        std::vector<std::uint16_t> compared(block);
         for (std::size_t first = 0; first < X.rows; first += block) {
             const std::size_t rows = std::min(block, X.rows - first);
             for (std::size_t entry = 0; entry < columns_.feature.size(); ++entry) {
@@ -252,7 +253,8 @@ public:
                 const bool of_category = is_category(entry);
                 for (std::size_t i = 0; i < rows; ++i) key[i] = key_of(value[i], of_category);
                 searches_[entry].rank(key.data(), rows, rank.data());
-                fill_many(value.data(), key.data(), rank.data(), rows, entry, out + first * n_columns());
+                fill_many(value.data(), key.data(), rank.data(), rows, entry, compared.data(),
+                          out + first * n_columns());
             }
         }
     }
@@ -326,7 +328,7 @@ private:
 
     // Fill the columns of an entry from many values.
     void fill_many(const double* value, const double* key, const std::uint32_t* rank, std::size_t n, std::size_t entry,
-                   std::uint16_t* out) const {
+                   std::uint16_t* compared, std::uint16_t* out) const {
         const std::size_t width = n_columns();
         if (is_category(entry)) {
             for (std::size_t i = 0; i < n; ++i) fill(value[i], key[i], rank[i], entry, out + i * width);
@@ -334,10 +336,17 @@ private:
         }
         for (auto column = static_cast<std::size_t>(columns_.start[entry]);
              column < static_cast<std::size_t>(columns_.start[entry + 1]); ++column) {
-            const std::uint8_t missing = columns_.missing[column];
-            const auto lowest = static_cast<std::size_t>(columns_.base[column]);
-            for (std::size_t i = 0; i < n; ++i) out[i * width + column] = compared(value[i], rank[i], missing, lowest);
+            primitives().compare(value, rank, n, column_of(column), compared);
+            for (std::size_t i = 0; i < n; ++i) out[i * width + column] = compared[i];
         }
+    }
+
+    // What a column of numbers does with values.
+    NumbersColumn column_of(std::size_t column) const {
+        const std::uint8_t missing = columns_.missing[column];
+        const bool goes_right = missing == ZERO_RIGHT || missing == NAN_RIGHT;
+        return {missing != AS_ZERO, missing == ZERO_RIGHT || missing == ZERO_LEFT,
+                goes_right ? HIGHEST_RANK : std::uint16_t{0}, static_cast<std::uint32_t>(columns_.base[column])};
     }
 
     void fill(double value, double key, std::size_t rank, std::size_t entry, std::uint16_t* out) const {
@@ -347,18 +356,7 @@ private:
             return;
         }
         for (std::size_t column = first; column < static_cast<std::size_t>(columns_.start[entry + 1]); ++column)
-            out[column] =
-                compared(value, rank, columns_.missing[column], static_cast<std::size_t>(columns_.base[column]));
-    }
-
-    // What a column of numbers holds for a value of some rank among the thresholds of its feature.
-    static std::uint16_t compared(double value, std::size_t rank, std::uint8_t missing, std::size_t lowest) {
-        const bool is_missing = value != value, takes_zero = missing == ZERO_RIGHT || missing == ZERO_LEFT;
-        const std::uint16_t of_missing = missing == ZERO_RIGHT || missing == NAN_RIGHT ? HIGHEST_RANK : 0;
-        const std::size_t above = rank <= lowest ? 0 : std::min<std::size_t>(rank - lowest, HIGHEST_RANK);
-        // Without a branch, since many values are compared in a loop.
-        const bool has_none = ((missing != AS_ZERO) & is_missing) | (takes_zero & (value == 0.0));
-        return has_none ? of_missing : static_cast<std::uint16_t>(above);
+            out[column] = compared_with(column_of(column), value, static_cast<std::uint32_t>(rank));
     }
 
     // Rank of a category: one more than those of all known ones where it is missing, two where it is unknown.

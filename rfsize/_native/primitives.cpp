@@ -71,6 +71,12 @@ void rank(const double* key, std::size_t n, const double* cuts, std::size_t n_cu
     for (std::size_t i = 0; i < n; ++i) rank[i] += below(cuts + rank[i], key[i]);
 }
 
+void compare(const double* value, const std::uint32_t* rank, std::size_t n, const NumbersColumn& column,
+             std::uint16_t* out) {
+    const NumbersColumn of = column;
+    for (std::size_t i = 0; i < n; ++i) out[i] = compared_with(of, value[i], rank[i]);
+}
+
 void read(double* value, std::size_t n, bool single_precision, double missing, double zero_within) {
     const double nothing = __builtin_nan("");
     for (std::size_t i = 0; i < n; ++i) {
@@ -357,7 +363,7 @@ void descend_alone(const std::uint32_t* short_nodes, const std::uint8_t* short_r
 }
 
 #if defined(__AVX512BW__)
-// The values of a tree's leaves in registers, up to four of them, from which lanes take theirs by ids.
+// The values of a tree's leaves in registers, from which lanes take theirs by ids.
 struct Doubles {
     using Vector = __m512d;
     static constexpr std::size_t LANES = 8;
@@ -367,11 +373,12 @@ struct Doubles {
     static void add(double* to, std::uint64_t lanes, Vector values) {
         _mm512_mask_storeu_pd(to, static_cast<__mmask8>(lanes), _mm512_add_pd(load(to, lanes), values));
     }
-    static Vector taken(const Vector* value, const std::uint8_t* id) {
-        const __m512i at = _mm512_cvtepu8_epi64(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(id)));
-        const __mmask8 is_high = _mm512_test_epi64_mask(at, _mm512_set1_epi64(2 * LANES));
-        return _mm512_mask_blend_pd(is_high, _mm512_permutex2var_pd(value[0], at, value[1]),
-                                    _mm512_permutex2var_pd(value[2], at, value[3]));
+    static __m512i ids(const std::uint8_t* id) {
+        return _mm512_cvtepu8_epi64(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(id)));
+    }
+    static Vector of_two(const Vector* value, __m512i at) { return _mm512_permutex2var_pd(value[0], at, value[1]); }
+    static Vector higher(__m512i at, std::size_t bit, Vector low, Vector high) {
+        return _mm512_mask_blend_pd(_mm512_test_epi64_mask(at, _mm512_set1_epi64(bit)), low, high);
     }
 };
 struct Floats {
@@ -383,28 +390,39 @@ struct Floats {
     static void add(float* to, std::uint64_t lanes, Vector values) {
         _mm512_mask_storeu_ps(to, static_cast<__mmask16>(lanes), _mm512_add_ps(load(to, lanes), values));
     }
-    static Vector taken(const Vector* value, const std::uint8_t* id) {
-        const __m512i at = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(id)));
-        const __mmask16 is_high = _mm512_test_epi32_mask(at, _mm512_set1_epi32(2 * LANES));
-        return _mm512_mask_blend_ps(is_high, _mm512_permutex2var_ps(value[0], at, value[1]),
-                                    _mm512_permutex2var_ps(value[2], at, value[3]));
+    static __m512i ids(const std::uint8_t* id) {
+        return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(id)));
+    }
+    static Vector of_two(const Vector* value, __m512i at) { return _mm512_permutex2var_ps(value[0], at, value[1]); }
+    static Vector higher(__m512i at, std::size_t bit, Vector low, Vector high) {
+        return _mm512_mask_blend_ps(_mm512_test_epi32_mask(at, _mm512_set1_epi32(static_cast<int>(bit))), low, high);
     }
 };
 
 Doubles lanes_of(double);
 Floats lanes_of(float);
 
-template <class Real>
+// What lanes take from N registers, a power of two.
+template <class Of, std::size_t N>
+typename Of::Vector taken(const typename Of::Vector* value, __m512i at) {
+    if constexpr (N == 2)
+        return Of::of_two(value, at);
+    else
+        return Of::higher(at, N / 2 * Of::LANES, taken<Of, N / 2>(value, at), taken<Of, N / 2>(value + N / 2, at));
+}
+
+template <std::size_t N, class Real>
 bool add_from_registers(const Real* value, std::size_t n_values, const std::uint8_t* id, std::size_t n, Real* sum) {
     using Of = decltype(lanes_of(Real{}));
-    if (n_values > 4 * Of::LANES) return false;
+    if (n_values > N * Of::LANES) return false;
     const auto lanes = [](std::size_t left) {
         return left >= Of::LANES ? ~std::uint64_t{0} : (std::uint64_t{1} << left) - 1;
     };
-    typename Of::Vector values[4];
-    for (std::size_t i = 0; i < 4; ++i)
+    typename Of::Vector values[N];
+    for (std::size_t i = 0; i < N; ++i)
         values[i] = Of::load(value + i * Of::LANES, lanes(n_values > i * Of::LANES ? n_values - i * Of::LANES : 0));
-    for (std::size_t j = 0; j < n; j += Of::LANES) Of::add(sum + j, lanes(n - j), Of::taken(values, id + j));
+    for (std::size_t j = 0; j < n; j += Of::LANES)
+        Of::add(sum + j, lanes(n - j), taken<Of, N>(values, Of::ids(id + j)));
     return true;
 }
 #endif
@@ -412,7 +430,8 @@ bool add_from_registers(const Real* value, std::size_t n_values, const std::uint
 template <class Real>
 void add(const Real* value, std::size_t n_values, const std::uint8_t* id, std::size_t n, Real* sum) {
 #if defined(__AVX512BW__)
-    if (add_from_registers(value, n_values, id, n, sum)) return;
+    if (add_from_registers<4>(value, n_values, id, n, sum) || add_from_registers<8>(value, n_values, id, n, sum))
+        return;
 #endif
     static_cast<void>(n_values);
     for (std::size_t j = 0; j < n; ++j) sum[j] += value[id[j]];
@@ -421,7 +440,17 @@ void add(const Real* value, std::size_t n_values, const std::uint8_t* id, std::s
 }  // namespace
 
 extern const Primitives table;
-const Primitives table = {RFSIZE_NAME(RFSIZE_LEVEL), read, rank, gather_bytes, gather_words, pass_bytes, pass_words,
-                          add<float>, add<double>, descend, descend_alone};
+const Primitives table = {RFSIZE_NAME(RFSIZE_LEVEL),
+                          read,
+                          rank,
+                          compare,
+                          gather_bytes,
+                          gather_words,
+                          pass_bytes,
+                          pass_words,
+                          add<float>,
+                          add<double>,
+                          descend,
+                          descend_alone};
 
 }  // namespace rfsize::RFSIZE_LEVEL

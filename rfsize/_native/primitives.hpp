@@ -40,6 +40,22 @@ struct Parts {
     std::size_t widest;
 };
 
+// A column of numbers: whether NaN, or 0, is a missing value, the rank that such a value gets, and the least rank of
+// another value among the cuts of its feature.
+struct NumbersColumn {
+    bool nan_is_missing, zero_is_missing;
+    std::uint16_t of_missing;
+    std::uint32_t lowest;
+};
+
+// What a column holds for a value of some rank. Without a branch, since many values are compared in a loop, and of each
+// file its own, since it is compiled for several processors.
+static inline std::uint16_t compared_with(const NumbersColumn& column, double value, std::uint32_t rank) {
+    const bool is_missing = (column.nan_is_missing & (value != value)) | (column.zero_is_missing & (value == 0.0));
+    const std::uint32_t above = rank <= column.lowest ? 0 : rank - column.lowest;
+    return is_missing ? column.of_missing : static_cast<std::uint16_t>(above < 0xFFFF ? above : 0xFFFF);
+}
+
 // What walkers down the trees need to know of the nodes.
 struct NodesView {
     const std::uint64_t* nodes;
@@ -55,8 +71,10 @@ struct Primitives {
     // widest part holds, and CUTS_AT_ONCE.
     void (*rank)(const double* key, std::size_t n, const double* cuts, std::size_t n_cuts, const Parts& parts,
                  std::uint32_t* rank);
-    // Lay out by columns the rows of a matrix that are named; a column begins so many rows (stride) after another. Up to
-    // READ_BEYOND numbers behind the matrix are read as well.
+    void (*compare)(const double* value, const std::uint32_t* rank, std::size_t n, const NumbersColumn& column,
+                    std::uint16_t* out);
+    // Lay out by columns the rows of a matrix that are named; a column begins so many rows (stride) after another. Up
+    // to READ_BEYOND numbers behind the matrix are read as well.
     void (*gather_bytes)(const std::uint16_t* q, std::size_t n_columns, const std::uint32_t* row, std::size_t n,
                          std::int8_t* out, std::size_t stride);
     void (*gather_words)(const std::uint16_t* q, std::size_t n_columns, const std::uint32_t* row, std::size_t n,
