@@ -95,10 +95,11 @@ def size(
           scikit-learn scorer, by its name or from `sklearn.metrics.make_scorer`.
 
         ``"auto"`` is ``"scores"`` for a regressor. For a classifier it is ``"labels"`` if you give an option of labels
-        (``alpha``, ``average``, ``voting``, ``method``), or if each class with a mean probability of 1 % or more gets
-        at least half of that share of the labels. If a class gets fewer, or one of two classes gets less than 5 % of
-        them (at a threshold of 0.5), labels say too little of it: ``"auto"`` is ``"probabilities"``, and the first
-        line of the report says why. ``target="model"`` takes labels, probabilities and scores only.
+        (``alpha``, ``average``, ``voting``, ``method``), or if each class with a mean probability of 1 % or more (of
+        two classes, 0.1 %) gets at least half of that share of the labels. If a class gets fewer, or one of two
+        classes gets less than 5 % of them (at a threshold of 0.5), labels say too little of it: ``"auto"`` is
+        ``"probabilities"``, and the first line of the report says why. ``target="model"`` takes labels, probabilities
+        and scores only.
     alpha : float, default 0.99
         Share of the rows whose label must stay the same, strictly between 0 and 1. With ``target="model"`` also the
         share of the rows whose probabilities or scores must stay within ``tolerance``.

@@ -23,8 +23,9 @@ from rfsize.statistics.first_trees import Comparison
 from rfsize.statistics.predictions import estimate_predictions
 from rfsize.statistics.sampling_variance import PooledVariances, pooled_variances
 
-# Labels say too little of a class with at least this mean probability that gets less than this share of it as labels.
-_MEAN, _SHARE = 0.01, 0.5
+# Labels say too little of a class with at least this mean probability (of two classes, and of more) that gets less than
+# this share of it as labels.
+_MEAN_OF_TWO, _MEAN, _SHARE = 0.001, 0.01, 0.5
 # One of two classes that gets a smaller share of the labels is rare. Its rows are ranked by their probability, which
 # takes more trees than labels do, unless a threshold says that labels are wanted.
 _RARE = 0.05
@@ -113,8 +114,9 @@ def _why_not_labels(predictor: Predictor, mean: Floats) -> str:
         return ""
     probability = predictor.predictions(mean).mean(axis=0)
     share = np.bincount(predictor.labels_of_scores(mean), minlength=len(probability)) / len(mean)
-    counts = probability >= _MEAN
-    rarest = int(np.where(counts, share / np.maximum(probability, _MEAN), np.inf).argmin())
+    least = _MEAN_OF_TWO if len(share) == 2 else _MEAN
+    counts = probability >= least
+    rarest = int(np.where(counts, share / np.maximum(probability, least), np.inf).argmin())
     if len(share) == 2 and predictor.threshold == 0.5 and counts[share.argmin()] and share.min() < _RARE:
         rarest = int(share.argmin())
     elif not counts.any() or share[rarest] >= _SHARE * probability[rarest]:
