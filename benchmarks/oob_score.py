@@ -49,7 +49,6 @@ from problems import (
 import rfsize
 from rfsize.models.link import Predictor
 from rfsize.statistics.metrics import metric_on_rows
-from rfsize.statistics.row_errors import interval_within
 
 FEW_VOTES, FRESH = "few votes", 20_000
 
@@ -160,13 +159,14 @@ def compared(problem: Problem, framework: str, seed: int) -> Iterator[Compared]:
 
         difference = np.subtract(*(values(of)[0] for of in own))
         limits = [values(of.mean(axis=0)) * 1.25 - values(of).mean() / 4.0 for of in others]
-        found = rfsize.compare(*outputs, metric=metric)
+        comparison = rfsize.compare(*outputs, metric=metric)
         holds, width, apart = np.nan, np.nan, np.nan
-        if found.limit is not None:
-            low, high = found.limit.interval
-            holds, apart = low <= limits[0] - limits[-1] <= high, found.limit.better is not None
+        if comparison.limit is not None:
+            low, high = comparison.limit.interval
+            holds, apart = low <= limits[0] - limits[-1] <= high, comparison.limit.better is not None
             width = (high - low) / np.hypot(*(np.ptp(rfsize.oob_score(of, metric=metric).interval) for of in outputs))
-        at_hand = found.at_hand.interval[0] <= difference <= found.at_hand.interval[1]
+        low, high = comparison.at_hand.interval
+        at_hand = low <= difference <= high
         told = (apart, np.nan) if fewer else (np.nan, apart)
         yield Compared(metric, problem.__name__, framework, n_rows, seed, at_hand, holds, width, *told)
 
@@ -178,21 +178,11 @@ def print_compared(options: argparse.Namespace) -> None:
     print_head("", "comparisons", "at hand", "limit", "width beside two scores", "told apart", "from itself")
     for field in (None, "metric", "problem", "framework", "rows"):
         for key in sorted({getattr(record, field) for record in records}) if field else ["**all**"]:
-            some = [record for record in records if field is None or getattr(record, field) == key]
-            pairs = [record[1:5] for record in some]
-            columns = np.array([record[5:] for record in some], dtype=float).T
-            shares = [share_and_interval(column, pairs) for column in columns[:2]]
-            print_line(key, len(some), *shares, *(f"{np.nanmean(column):.2f}" for column in columns[2:]))
-
-
-def share_and_interval(held: Any, pairs: list[Any]) -> str:
-    """A share, with its 95 % interval; the comparisons of one pair of forests count as one draw."""
-    known = np.isfinite(held)
-    _, pair = np.unique(np.array(pairs)[known], axis=0, return_inverse=True)
-    n_pairs, share = pair.max() + 1, held[known].mean()
-    error = np.sqrt(np.sum(np.bincount(pair, held[known] - share) ** 2)) / known.sum()
-    low, high = interval_within((0.0, 1.0), share, error, n_pairs - 1.0)
-    return f"{share:.1%} ({low:.1%} to {high:.1%})"
+            chosen = [record for record in records if field is None or getattr(record, field) == key]
+            held = [[(str(record[1:5]), record[place]) for record in chosen] for place in (5, 6)]
+            shares = [share_of_cases([mark for mark in marks if np.isfinite(mark[1])]) for marks in held]
+            columns = np.array([record[7:] for record in chosen], dtype=float).T
+            print_line(key, len(chosen), *shares, *(f"{np.nanmean(column):.2f}" for column in columns))
 
 
 def main() -> None:

@@ -521,7 +521,7 @@ def _quietly(measure: Callable[..., Any], *given: Any) -> Any:
         return measure(*given)
 
 
-def share_of_cases(marks: Sequence[tuple[int, bool]]) -> str:
+def share_of_cases(marks: Sequence[tuple[int | str, bool]]) -> str:
     """The share of marks that are true, with a 95 % interval by the bootstrap over cases; a mark has its case first."""
     _, case = np.unique([number for number, _ in marks], return_inverse=True)
     true, n = np.bincount(case, weights=[mark for _, mark in marks]), np.bincount(case)
