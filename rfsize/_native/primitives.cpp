@@ -90,9 +90,9 @@ void read(double* value, std::size_t n, bool single_precision, double missing, d
 void transpose(const std::uint16_t* const* row, std::size_t n_columns, std::int8_t* out, std::size_t stride) {
 #if defined(__SSE2__)
     __m128i pair[4];
-    for (int i = 0; i < 4; ++i) {
+    for (std::size_t i = 0; i < 4; ++i) {
         __m128i two[2];
-        for (int k = 0; k < 2; ++k) {
+        for (std::size_t k = 0; k < 2; ++k) {
             const __m128i words = _mm_loadu_si128(reinterpret_cast<const __m128i*>(row[2 * i + k]));
             two[k] = _mm_sub_epi16(words, _mm_subs_epu16(words, _mm_set1_epi16(0xFF)));  // at most 0xFF
         }
@@ -103,7 +103,7 @@ void transpose(const std::uint16_t* const* row, std::size_t n_columns, std::int8
     const __m128i even[2] = {_mm_unpacklo_epi8(even_0, even_2), _mm_unpackhi_epi8(even_0, even_2)};
     const __m128i odd[2] = {_mm_unpacklo_epi8(odd_0, odd_2), _mm_unpackhi_epi8(odd_0, odd_2)};
     std::uint64_t column[8];
-    for (int i = 0; i < 2; ++i) {
+    for (std::size_t i = 0; i < 2; ++i) {
         _mm_storeu_si128(reinterpret_cast<__m128i*>(column + 4 * i), _mm_unpacklo_epi8(even[i], odd[i]));
         _mm_storeu_si128(reinterpret_cast<__m128i*>(column + 4 * i + 2), _mm_unpackhi_epi8(even[i], odd[i]));
     }
@@ -364,7 +364,10 @@ void descend_alone(const std::uint32_t* short_nodes, const std::uint8_t* short_r
 
 #if defined(__AVX512BW__)
 // The values of a tree's leaves in registers, from which lanes take theirs by ids.
-struct Doubles {
+template <class Real>
+struct Lanes;
+template <>
+struct Lanes<double> {
     using Vector = __m512d;
     static constexpr std::size_t LANES = 8;
     static Vector load(const double* from, std::uint64_t lanes) {
@@ -381,7 +384,8 @@ struct Doubles {
         return _mm512_mask_blend_pd(_mm512_test_epi64_mask(at, _mm512_set1_epi64(bit)), low, high);
     }
 };
-struct Floats {
+template <>
+struct Lanes<float> {
     using Vector = __m512;
     static constexpr std::size_t LANES = 16;
     static Vector load(const float* from, std::uint64_t lanes) {
@@ -399,9 +403,6 @@ struct Floats {
     }
 };
 
-Doubles lanes_of(double);
-Floats lanes_of(float);
-
 // What lanes take from N registers, a power of two.
 template <class Of, std::size_t N>
 typename Of::Vector taken(const typename Of::Vector* value, __m512i at) {
@@ -413,7 +414,7 @@ typename Of::Vector taken(const typename Of::Vector* value, __m512i at) {
 
 template <std::size_t N, class Real>
 bool add_from_registers(const Real* value, std::size_t n_values, const std::uint8_t* id, std::size_t n, Real* sum) {
-    using Of = decltype(lanes_of(Real{}));
+    using Of = Lanes<Real>;
     if (n_values > N * Of::LANES) return false;
     const auto lanes = [](std::size_t left) {
         return left >= Of::LANES ? ~std::uint64_t{0} : (std::uint64_t{1} << left) - 1;
