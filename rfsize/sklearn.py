@@ -19,9 +19,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rfsize._util import Floats, give, sample_weights, share
 from rfsize.api.report import Report, finished, report_of, with_warnings
+from rfsize.counting.collect import outputs_of
 from rfsize.counting.cross_validation import held_out_folds, outputs_of_estimator
 from rfsize.counting.groups import resolve_groups
-from rfsize.counting.outputs import coverage_of_means, means_of, outputs_of
+from rfsize.counting.outputs import coverage_of_means, means_of
 from rfsize.counting.task import Task
 from rfsize.exceptions import FewVotesError, InbagError, NotAForestError
 from rfsize.models.estimators import (

@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from rfsize._util import Bools, Floats, Int64s
+from rfsize.counting.collect import outputs_of_sums
 from rfsize.counting.count import count, out_of_bag
 from rfsize.counting.groups import Groups
 from rfsize.counting.outputs import TreeOutputs
 from rfsize.counting.sums import Sums
 from rfsize.counting.task import Task
-from rfsize.counting.votes import Votes
 from rfsize.exceptions import InbagError
 from rfsize.integrations.lightgbm.bags import Draws, rebuilt_bags
 from rfsize.integrations.lightgbm.model import LightGbmForest, ModelText, forest_of, leaves_of
@@ -229,11 +229,9 @@ class VotesInTraining(ABC):
 
     def outputs(self, source: str) -> TreeOutputs:
         """Votes and scores of all trees, with where they come from."""
-        forest, threshold, sums = self.forest, self.threshold, self.sums()
-        votes = Votes(sums.counts, n_trees=self.n_trees, threshold=threshold) if len(forest.classes) else None
-        predictor = Predictor(forest.classes, forest.link, threshold, forest.voting)
-        of_rows: dict[str, Any] = {"source": source, "groups": self.groups.take(self.rows)}
-        return TreeOutputs(self.n_read, self.n_trees, votes, sums, predictor=predictor, **of_rows)
+        forest, groups = self.forest, self.groups.take(self.rows)
+        predictor = Predictor(forest.classes, forest.link, self.threshold, forest.voting)
+        return outputs_of_sums(self.sums(), self.n_trees, predictor, source=source, groups=groups)
 
 
 class WalkedVotes(VotesInTraining):

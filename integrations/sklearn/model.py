@@ -90,7 +90,8 @@ def check_outputs(model: Any) -> None:
 def why_unread(model: Any) -> str:
     """Why rfsize reads no trees from an object of scikit-learn, and what to give."""
     name = type(model).__name__
-    inside = next((attribute for kind, attribute in _INSIDE.items() if isinstance(model, kind)), None)
+    usual = "best_estimator_" if hasattr(model, "best_estimator_") else None  # of another library's search
+    inside = next((attribute for kind, attribute in _INSIDE.items() if isinstance(model, kind)), usual)
     if inside is not None:
         return f"a {name} holds a model, once it is fitted: give model.{inside}"
     if any(base.__module__.startswith("rfsize.") for base in type(model).__mro__):

@@ -26,7 +26,7 @@ from rfsize.showing.text import comparison_text
 from rfsize.statistics.criterion import loss_of
 from rfsize.statistics.curve import TAIL, check_votes
 from rfsize.statistics.metric_estimate import problem_of
-from rfsize.statistics.metric_loss import MetricLoss, metric_loss, shared_error
+from rfsize.statistics.metric_loss import WITHOUT_ONE, MetricLoss, metric_loss, shared_error
 from rfsize.statistics.metrics import (
     Metric,
     MetricLike,
@@ -38,6 +38,7 @@ from rfsize.statistics.metrics import (
     value_of,
 )
 from rfsize.statistics.row_errors import metric_error
+from rfsize.statistics.subforests import ForestParts
 
 _WHICH = ("first", "second")
 
@@ -242,7 +243,8 @@ def _loss(name: MetricLike, outputs: TreeOutputs) -> tuple[MetricLoss, float, st
     metric = metric_of(name, counted)
     check_direction(metric)
     loss = metric_loss(counted, metric, of_all_sizes=False)
-    return loss, shared_error(counted, metric), problem_of(loss, metric, counted)
+    of_seeds = shared_error(ForestParts.of_blocks(counted, metric, WITHOUT_ONE))
+    return loss, of_seeds, problem_of(loss, metric, counted)
 
 
 def _paired(pair: tuple[TreeOutputs, TreeOutputs], metrics: list[Metric]) -> tuple[Int64s, list[Floats], int]:

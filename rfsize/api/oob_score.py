@@ -22,18 +22,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rfsize._util import Floats, Int64s, give, refuse_unused
+from rfsize.counting.collect import collect_outputs
 from rfsize.counting.groups import warning_of_copies
-from rfsize.counting.outputs import (
-    TreeOutputs,
-    check_truth,
-    collect_outputs,
-    coverage_of_means,
-    means_of,
-    predictor_of,
-    sums_of,
-    task_of,
-)
-from rfsize.counting.task import Task
+from rfsize.counting.outputs import TreeOutputs, coverage_of_means, means_of, predictor_of, sums_of, task_of
+from rfsize.counting.task import Task, check_truth
 from rfsize.exceptions import FewVotesError
 from rfsize.models.model import learning_rate_of
 from rfsize.showing.html import Result

@@ -287,7 +287,7 @@ class Report(Result):
             )
         outputs = distinct(self.outputs)
         if criterion.kind != "metric" or why_no_forest(outputs) is None:
-            return _loss(_estimated(outputs, criterion)[1], n_trees)
+            return _loss(_estimated(outputs, resolve(criterion, len(outputs.classes))), n_trees)
         paired = losses_of_first_trees(outputs, [min(n_trees, self.available)], metric_of(criterion.metric, outputs))
         return _loss(paired[criterion.name][1], n_trees)
 
@@ -398,9 +398,9 @@ def report_of(outputs: TreeOutputs, criterion: Criterion, *, interval: bool = Tr
     """
     counted = distinct(outputs)
     criterion = settled(resolve(criterion, len(counted.classes)), outputs)
-    criterion, estimate = _estimated(counted, criterion, interval=interval)
+    estimate = _estimated(counted, criterion, interval=interval)
     if not interval and estimate.problem is None and estimate.n_trees <= outputs.n_trees:
-        criterion, estimate = _estimated(counted, criterion)
+        estimate = _estimated(counted, criterion)
     of_rows = {"copied": outputs.groups.copied, "groups": outputs.groups.by, "outputs": outputs}
     return report_on(criterion, estimate, outputs.n_trees, outputs.source, **of_rows)
 
@@ -414,14 +414,13 @@ def report_on(criterion: Criterion, estimate: Estimate, available: int, source: 
     return replace(report, interval=(min(low, estimate.n_trees), max(high, estimate.n_trees)))
 
 
-def _estimated(counted: TreeOutputs, criterion: Criterion, *, interval: bool = True) -> tuple[Criterion, Estimate]:
-    """The resolved criterion, and the estimate from outputs on distinct rows."""
-    criterion = resolve(criterion, len(counted.classes))
+def _estimated(counted: TreeOutputs, criterion: Criterion, *, interval: bool = True) -> Estimate:
+    """The estimate from outputs on distinct rows."""
     check_votes(counted, criterion)
     if criterion.kind != "certificate" and (why := why_no_forest(counted)) is not None:
         raise NotAForestError(why)
     estimator = ESTIMATORS[criterion.kind]
-    return criterion, estimator(counted, criterion) if interval else estimator(counted, criterion, interval=False)
+    return estimator(counted, criterion) if interval else estimator(counted, criterion, interval=False)
 
 
 def has_interval(report: Report) -> bool:
@@ -473,7 +472,7 @@ def _other_losses(own: Criterion, outputs: TreeOutputs) -> dict[str, tuple[Crite
     for name in _listed(counted):
         if name != own.metric or own.target != "limit":
             with suppress(RfsizeError):
-                others[name] = _estimated(counted, loss_of(name))
+                others[name] = loss_of(name), _estimated(counted, loss_of(name))
     return others
 
 

@@ -23,8 +23,7 @@ from rfsize._util import (
     whole,
 )
 from rfsize.api.report import Report, report_on
-from rfsize.counting.outputs import check_truth
-from rfsize.counting.task import Task
+from rfsize.counting.task import Task, check_truth
 from rfsize.counting.training_rows import refuse_training_rows
 from rfsize.exceptions import NotAForestError
 from rfsize.models.framework import read_to_cut

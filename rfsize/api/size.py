@@ -12,17 +12,9 @@ from numpy.typing import ArrayLike
 from rfsize._util import Caution, choice, give, how_many, one_per_row, refuse_option_as_labels, refuse_unused, whole
 from rfsize.api.report import Report, finished, report_of, with_warnings
 from rfsize.api.within_bytes import first_trees_within, most_trees_within
-from rfsize.counting.outputs import (
-    TreeOutputs,
-    check_truth,
-    collect_outputs,
-    outputs_of,
-    outputs_of_votes,
-    task_of,
-    warnings_for,
-    why_no_forest,
-)
-from rfsize.counting.task import Task
+from rfsize.counting.collect import collect_outputs, outputs_of, outputs_of_votes
+from rfsize.counting.outputs import TreeOutputs, task_of, warnings_for, why_no_forest
+from rfsize.counting.task import Task, check_truth
 from rfsize.counting.training_rows import warning_of_training_rows
 from rfsize.counting.votes import Votes
 from rfsize.models.framework import read_forest, read_to_cut, refuse_regression

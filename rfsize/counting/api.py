@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize._util import give, refuse_unused
-from rfsize.counting.outputs import TreeOutputs, check_truth, collect_outputs, warnings_for
-from rfsize.counting.task import Task, inbag_mask
+from rfsize.counting.collect import collect_outputs
+from rfsize.counting.outputs import TreeOutputs, warnings_for
+from rfsize.counting.task import Task, check_truth, inbag_mask
 
 
 def tree_outputs(
@@ -79,8 +80,8 @@ def tree_outputs(
     -------
     TreeOutputs
         Votes, scores, and sums over parts of the forest. They take about 40 bytes a row with two classes, more with
-        more classes, plus at most 400 MB. A row has no votes if every tree saw it or another
-        row of its group, or if no fold holds it out.
+        more classes, plus at most 400 MB. A row has no votes if every tree saw it or another row of its group, or if no
+        fold holds it out.
 
     Raises
     ------

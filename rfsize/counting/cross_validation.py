@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, check_cv
 
 from rfsize._util import Int64s, class_indices, sample_weights, whole
+from rfsize.counting.collect import outputs_of
 from rfsize.counting.groups import NO_GROUPS, Groups, resolve_groups, warning_of_copies
-from rfsize.counting.outputs import TreeOutputs, outputs_of
+from rfsize.counting.outputs import TreeOutputs
 from rfsize.counting.sums import PartSums, Scores, Sums, stacked
 from rfsize.counting.task import Task, rows_elsewhere
 from rfsize.counting.votes import Votes

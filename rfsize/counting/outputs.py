@@ -14,23 +14,17 @@ from rfsize._util import (
     Caution,
     Floats,
     how_many,
-    one_per_row,
-    refuse_unused,
-    sample_weights,
-    training_labels,
 )
 from rfsize.counting.count import count
 from rfsize.counting.coverage import Coverage
-from rfsize.counting.groups import NO_GROUPS, Groups, warning_of_copies
+from rfsize.counting.groups import NO_GROUPS, Groups
 from rfsize.counting.predictions import filled, filled_labels
 from rfsize.counting.sums import Means, Scores, Sums
-from rfsize.counting.task import Task, tree_votes
-from rfsize.counting.training_rows import warning_of_training_rows
+from rfsize.counting.task import Task, checked_truth, tree_votes
 from rfsize.counting.votes import Votes
 from rfsize.exceptions import NotAForestError
 from rfsize.models.link import Predictor
-from rfsize.models.model import Forest, dependence_of, learning_rate_of
-from rfsize.models.training import ForestInTraining
+from rfsize.models.model import Forest
 
 VOTINGS = ("auto", "hard", "soft")
 
@@ -151,7 +145,7 @@ class TreeOutputs:
         >>> rfsize.oob_score(weighed).value != rfsize.oob_score(outputs, y=y).value
         True
         """
-        y, weight = _checked_truth(self.task, self.classes, self.n_rows, y, sample_weight)
+        y, weight = checked_truth(self.task, self.classes, self.n_rows, y, sample_weight)
         return self if y is None else replace(self, y=y, sample_weight=weight)
 
     def by_tree(self) -> NDArray[np.int32]:
@@ -479,73 +473,6 @@ def _coverage(outputs: TreeOutputs, n_votes: NDArray[Any], rows: Any = slice(Non
     y = None if outputs.y is None else outputs.y[rows]
     is_oob, of_classes = outputs.source == "oob", len(outputs.classes) > 0
     return Coverage(n_votes, outputs.n_trees, outputs.groups.take(rows), is_oob, y, of_classes)
-
-
-# Where outputs come from: a finished forest, a forest in training, or counted votes
-
-
-def collect_outputs(task: Task, *, means: bool = False) -> TreeOutputs:
-    """The outputs of a finished forest with ``y`` and weights, and a warning if the rows are the training rows."""
-    of_rows = warning_of_training_rows(task, task.y, task.sample_weight)
-    outputs = outputs_of(task, means=means)
-    return with_warnings(outputs.with_truth(task.y, task.sample_weight), *of_rows)
-
-
-def check_truth(task: Task) -> None:
-    """Raise ``ValueError`` if ``y`` or the weights of a task do not fit, before trees predict its rows."""
-    _checked_truth(task, task.forest.classes, task.n_rows, task.y, task.sample_weight)
-
-
-def _checked_truth(
-    task: Task | None, classes: NDArray[Any], n_rows: int, y: Any, sample_weight: Any
-) -> tuple[NDArray[Any] | None, Floats | None]:
-    """Labels or numbers as the model reads them, and weights; ``ValueError`` if they do not fit."""
-    if y is None:
-        why = "it weighs the rows in metrics, which compare predictions with y. Give y too, or leave it out"
-        refuse_unused(why, sample_weight=sample_weight)
-        return None, None
-    y = y if task is None else task.forest.truth(y)
-    training_labels(classes, y, n_rows)
-    return one_per_row(y, n_rows), None if sample_weight is None else sample_weights(sample_weight, n_rows)
-
-
-def outputs_of(task: Task, *, means: bool = False) -> TreeOutputs:
-    """The outputs of a finished forest, with warnings about its training and about copies of rows.
-
-    Raises
-    ------
-    InbagError
-        If the bags cannot be proven.
-    """
-    forest, sums = task.forest, count(task, means=means)
-    spares_labels = not learning_rate_of(forest, labels_at=task.threshold)
-    learning_rate = (replace(caution, spares_labels=spares_labels) for caution in learning_rate_of(forest))
-    warnings = (*dependence_of(forest), *learning_rate, *warning_of_copies(task.groups))
-    source = "rows given" if task.bags is None else "oob"
-    described: dict[str, Any] = {"source": source, "groups": task.groups, "warnings": warnings, "task": task}
-    return _outputs_of_sums(sums, forest.n_trees, task.predictor, **described)
-
-
-def outputs_in_training(forest: ForestInTraining) -> TreeOutputs:
-    """The outputs of a forest that is still growing; ``InbagError`` if no training row can be out of bag."""
-    forest.check_bags()
-    sums = forest.out_of_bag
-    classes = np.arange(sums.counts.shape[1]) if forest.classes is None else forest.classes
-    predictor = Predictor(classes, forest.link, forest.threshold, forest.voting)
-    return _outputs_of_sums(sums, forest.n_trees, predictor, source="oob", groups=forest.groups)
-
-
-def _outputs_of_sums(sums: Sums, n_trees: int, predictor: Predictor, **described: Any) -> TreeOutputs:
-    votes = None
-    if sums.counts.shape[1]:
-        votes = Votes(sums.counts, predictor.classes, n_trees, threshold=predictor.threshold)
-    return TreeOutputs(len(sums.counts), n_trees, votes, sums, predictor, **described)
-
-
-def outputs_of_votes(votes: Votes) -> TreeOutputs:
-    """Votes that were counted elsewhere; ``ValueError`` if they do not tell the number of trees."""
-    votes.check_trees()
-    return TreeOutputs(len(votes), votes.n_trees, votes, source="oob" if votes.is_out_of_bag else "rows given")
 
 
 def _predicted(outputs: TreeOutputs) -> Floats:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
-from rfsize._util import Bools, Floats, blocks, refuse_unused
+from rfsize._util import Bools, Floats, blocks, one_per_row, refuse_unused, sample_weights, training_labels
 from rfsize.counting.groups import NO_GROUPS, GroupInbag, Groups, check_groups, resolve_groups
 from rfsize.exceptions import InbagError
 from rfsize.models.bags import FRESH_ROWS, Bags, LaidOutBags, Layout
@@ -272,6 +272,24 @@ class Task:
     def __getstate__(self) -> dict[str, Any]:
         """The fields; the cached pass is made again on demand."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+def check_truth(task: Task) -> None:
+    """Raise ``ValueError`` if ``y`` or the weights of a task do not fit, before trees predict its rows."""
+    checked_truth(task, task.forest.classes, task.n_rows, task.y, task.sample_weight)
+
+
+def checked_truth(
+    task: Task | None, classes: NDArray[Any], n_rows: int, y: Any, sample_weight: Any
+) -> tuple[NDArray[Any] | None, Floats | None]:
+    """Labels or numbers as the model reads them, and weights; ``ValueError`` if they do not fit."""
+    if y is None:
+        why = "it weighs the rows in metrics, which compare predictions with y. Give y too, or leave it out"
+        refuse_unused(why, sample_weight=sample_weight)
+        return None, None
+    y = y if task is None else task.forest.truth(y)
+    training_labels(classes, y, n_rows)
+    return one_per_row(y, n_rows), None if sample_weight is None else sample_weights(sample_weight, n_rows)
 
 
 def rows_elsewhere(X: Any) -> Any:

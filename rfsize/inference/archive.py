@@ -117,8 +117,8 @@ def opened(
         raise _refusal(path, "it is no regular file")
     with path.open("rb") if part is None else BytesIO(part) as file:
         try:
-            whole = _bytes_of(file)
-            start = len(_PLAIN) + 8
+            whole, start = _bytes_of(file), len(_PLAIN) + 8
+            require(whole[: len(_PLAIN)] == _PLAIN, "it begins as no such file")
             stop = start + int.from_bytes(whole[len(_PLAIN) : start], "little")
             require(stop <= min(len(whole), _LARGEST_TEXT), "its text is longer than the file")
             content = json_of(bytes(whole[start:stop]))

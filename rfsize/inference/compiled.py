@@ -343,11 +343,10 @@ class CompiledForest:
         """Write the forest and its table as one C99 file, which needs nothing but a C compiler.
 
         The top of the file names the columns and the codes of their categories, and declares its functions, for one
-        row and for many. They give the same labels, probabilities
-        and numbers of trees as this forest, allocate no memory, and keep nothing between calls. The constants take 4 to
-        12 bytes for each split and 4 or 8 bytes for each score of a leaf, besides the thresholds and the table. Equal
-        leaves share one score. With two classes, most leaves take 8 bytes in an XGBoost forest and 12 in a LightGBM
-        forest.
+        row and for many. They give the same labels, probabilities and numbers of trees as this forest, allocate no
+        memory, and keep nothing between calls. The constants take 4 to 12 bytes for each split and 4 or 8 bytes for
+        each score of a leaf, besides the thresholds and the table. Equal leaves share one score. With two classes, most
+        leaves take 8 bytes in an XGBoost forest and 12 in a LightGBM forest.
 
         Parameters
         ----------

@@ -595,7 +595,9 @@ def fraction_choice(search: FractionSearch) -> str:
         return f"fraction {search.best:.3f} has the best {metric} of {n_fractions}{also}"
     own = search.curve[search.curve["fraction"] == search.own][0]
     if search.best != search.own:
-        gain = " ± ".join(_fraction_number(search, number or 0.0) for number in (search.gain, search.gain_se))
+        assert search.gain is not None  # your own fraction was compared
+        assert search.gain_se is not None
+        gain = f"{_fraction_number(search, search.gain)} ± {_fraction_number(search, search.gain_se)}"
         return f"take fraction {search.best:.3f}: expect a better {metric} than your {search.own:.3f}'s by {gain}"
     if least == search.own:
         return f"keep your fraction {search.own:.3f}: it has the best {metric} of {n_fractions}{also}"

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from rfsize._util import Floats, how_many, printable
+from rfsize._util import Floats, how_many, in_percent, printable
 from rfsize.counting.outputs import TreeOutputs, distinct, predictor_of
 from rfsize.counting.task import Task
 from rfsize.models.link import Predictor
@@ -59,7 +59,8 @@ def settled(criterion: Criterion, outputs: TreeOutputs, task: Callable[[], Task 
     if variances is not None and variances.is_known:
         n_trees = max(1, math.ceil(variances.by_tree / (_OF_VARIANCE * variances.by_rows)))
         loss = estimate_predictions(counted, Criterion(criterion.metric), interval=False).curve.at(n_trees)
-        where = f"where the variance by the trees is 2 % of that by the training set, {variances.by_rows:.2g}"
+        share = in_percent(_OF_VARIANCE)
+        where = f"where the variance by the trees is {share} of that by the training set, {variances.by_rows:.2g}"
         return _with_tolerance(criterion, loss, where)
     return with_spread(
         criterion, predictor, mean, None if len(outputs.classes) else outputs.y, _unknown(variances, outputs)
@@ -96,7 +97,8 @@ def with_spread(criterion: Criterion, predictor: Predictor, mean: Floats, y: Any
         spread = float(numbers.std(axis=0).max())
     if not np.isfinite(spread):
         raise ValueError(f"{of} are too large to have a standard deviation: give a tolerance")
-    return _with_tolerance(criterion, _OF_SPREAD * spread, f"5 % of the standard deviation of {of}, {spread:.3g}{why}")
+    basis = f"{in_percent(_OF_SPREAD)} of the standard deviation of {of}, {spread:.3g}{why}"
+    return _with_tolerance(criterion, _OF_SPREAD * spread, basis)
 
 
 def _lacks_tolerance(criterion: Criterion) -> bool:

@@ -49,10 +49,8 @@ FEWEST_ROWS = 50
 # assumed, scores are not normal. Measured on the five known problems of `benchmarks/intervals.py`.
 _MODEL_ERROR = 0.03
 
-_LEAST = 1e-300
-_ROWS_OF_SHARE = 2000  # on which the share of rows below alpha is counted
-_BINS = 25  # of the rows' distances from a tie
-_FARTHEST = 3.0  # margin in a picture
+_LEAST, _ROWS_OF_SHARE = 1e-300, 2000  # rows on which the share below alpha is counted
+_BINS, _FARTHEST = 25, 3.0  # of the rows' distances from a tie, and the largest margin in a picture
 
 
 class Distances(NamedTuple):
@@ -199,7 +197,6 @@ def estimate_labels(outputs: TreeOutputs, criterion: Criterion, *, interval: boo
         raise no_votes_error(outputs, "the scores of two trees")
     kinds, weights = _kinds(rows, by_class=criterion.average == "macro")
     fits = [rows.fit(kind, criterion.method, with_draws=interval) for kind in kinds]
-    n_dropped = int(np.count_nonzero(~rows.used))
     problem, lacks = _problem(outputs, rows, has_kinds)
     curves = [_curve(of_kind) for of_kind in fits]
     curve = averaged(curves, weights)
@@ -215,23 +212,20 @@ def estimate_labels(outputs: TreeOutputs, criterion: Criterion, *, interval: boo
     if interval:
         curve = _with_tree_noise(curve, rows, kinds, fits, weights)
 
-    def below_alpha() -> float | None:
-        if criterion.average == "macro":
-            return None
-        part = np.arange(len(rows.used)) % max(1, len(rows.used) // _ROWS_OF_SHARE) == 0
-        kept = int(min(n_trees, outputs.n_trees))
-        losses = _losses_of_rows(rows, [kind.mask & part for kind in kinds], fits, expected, kept)
-        return float(np.mean(losses[part & rows.used] > criterion.level))
-
+    below_alpha = None
+    if interval and criterion.average == "micro":
+        step = max(1, len(rows.used) // _ROWS_OF_SHARE)
+        losses = _losses_of_rows(rows, kinds, fits, expected, int(min(n_trees, outputs.n_trees)), step)
+        below_alpha = float(np.mean(losses[np.isfinite(losses)] > criterion.level))
     return Estimate(
         curve,
         n_trees,
         n_rows=int(np.count_nonzero(rows.used)),
-        n_dropped=n_dropped,
+        n_dropped=int(np.count_nonzero(~rows.used)),
         votes_per_row=rows.votes_per_row,
         problem=problem,
         why_infinite=_why_infinite(fits, criterion) if math.isinf(n_trees) else None,
-        details=_details(outputs, criterion, voting, rows, fits, weights, below_alpha()) if interval else None,
+        details=_details(outputs, criterion, voting, rows, fits, weights, below_alpha) if interval else None,
     )
 
 
@@ -244,14 +238,15 @@ def agreement_of_rows(outputs: TreeOutputs, n_trees: int | None) -> Floats:
     counted, agreement = distinct(outputs), np.full(outputs.n_rows, np.nan)
     check_votes(counted, Criterion("labels"))
     rows, has_kinds = _rows(counted, voting_of(counted, "auto"))
-    problem, _ = _problem(counted, rows, has_kinds) if rows.used.any() else (str(no_votes_error(counted, "a vote")), 0)
+    if not rows.used.any():
+        raise no_votes_error(counted, "a vote")
+    problem, _ = _problem(counted, rows, has_kinds)
     if problem is not None:
         raise FewVotesError(problem)
     kinds, weights = _kinds(rows, by_class=False)
     fits = [rows.fit(kind, "auto", with_draws=False) for kind in kinds]
-    losses = _losses_of_rows(
-        rows, [kind.mask for kind in kinds], fits, averaged([_curve(of_kind) for of_kind in fits], weights), n_trees
-    )
+    curve = averaged([_curve(of_kind) for of_kind in fits], weights)
+    losses = _losses_of_rows(rows, kinds, fits, curve, n_trees)
     once, index = outputs.groups.once, outputs.groups.index
     number = np.arange(outputs.n_rows) if once is None else np.flatnonzero(once)
     number = number[rows.sample.number] if isinstance(rows.sample, Scores) else number
@@ -263,10 +258,13 @@ def agreement_of_rows(outputs: TreeOutputs, n_trees: int | None) -> Floats:
     return agreement
 
 
-def _losses_of_rows(rows: _Rows, masks: list[Bools], fits: list[Fit], curve: LossCurve, n_trees: int) -> Floats:
-    """Disagreement of each row, NaN where it has too few votes, with the mean that the curve has at this size."""
-    losses = np.full(len(rows.used), np.nan)
-    for mask, of_kind in zip(masks, fits, strict=True):
+def _losses_of_rows(
+    rows: _Rows, kinds: list[_Kind], fits: list[Fit], curve: LossCurve, n_trees: int, step: int = 1
+) -> Floats:
+    """Disagreement of one row in ``step``, with the mean of the curve; NaN of others, and where votes are few."""
+    losses, is_drawn = np.full(len(rows.used), np.nan), np.arange(len(rows.used)) % step == 0
+    for kind, of_kind in zip(kinds, fits, strict=True):
+        mask = kind.mask & is_drawn
         if mask.any():
             losses[mask] = of_kind.of_rows(rows.where(mask), rows.cut, n_trees - (n_trees % 2 == 0))
     mean = float(np.nanmean(losses))

@@ -65,7 +65,7 @@ _DEGREES = 3.0 / (N_BLOCKS - 4)  # variance of the mean over all deals, by the s
 _PAIRS = ((0, 1), (2, 3), (0, 2), (1, 3), (0, 3), (1, 2))  # each after its complement
 _FORESTS = len(_PAIRS) + 4  # of a deal
 _HALVES, _QUARTERS = 1, 2
-_ALL, _WITHOUT_ONE = np.ones((1, N_BLOCKS)), 1.0 - np.eye(N_BLOCKS)
+_ALL, WITHOUT_ONE = np.ones((1, N_BLOCKS)), 1.0 - np.eye(N_BLOCKS)
 _NEARLY_ALL, _TURNS = 0.99, 2  # share of the trees that predict nearly all rows, and orders of the blocks of each row
 _FEWEST_ROWS = 0.5  # share of the rows that every quarter must predict
 
@@ -311,12 +311,7 @@ def _fitted(votes: _Votes, halves: float, quarters: float, covariance: Floats) -
     return law, offset, error, is_significant
 
 
-def shared_error(outputs: TreeOutputs, metric: Metric) -> float:
-    """See `shared_error_of`; of the blocks of a forest."""
-    return shared_error_of(ForestParts.of_blocks(outputs, metric, _WITHOUT_ONE))
-
-
-def shared_error_of(blocks: ForestParts) -> float:
+def shared_error(blocks: ForestParts) -> float:
     """Standard error of the metric for other trees, without what each row has on its own."""
     return _root(_jackknife_variance(blocks) - _own_variance(blocks, _TURNS))
 
@@ -332,7 +327,7 @@ def _seed_sd(parts: ForestParts, n_trees: int, n_votes: float, n_turns: int) -> 
 
 def _jackknife_variance(parts: ForestParts) -> float:
     """Variance of the metric from seed to seed, by leaving out each block in turn."""
-    return float(jackknife_error(parts.values(_WITHOUT_ONE))) ** 2
+    return float(jackknife_error(parts.values(WITHOUT_ONE))) ** 2
 
 
 def _own_variance(parts: ForestParts, n_turns: int) -> float:

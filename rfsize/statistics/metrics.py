@@ -27,8 +27,8 @@ from rfsize._util import (
     sample_weights,
     training_labels,
 )
-from rfsize.counting.outputs import TreeOutputs, check_truth, predictor_of
-from rfsize.counting.task import Task
+from rfsize.counting.outputs import TreeOutputs, predictor_of
+from rfsize.counting.task import Task, check_truth
 from rfsize.exceptions import ForestWarning, NotAForestError, RfsizeError
 from rfsize.models.link import Predictor
 

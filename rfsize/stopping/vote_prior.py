@@ -29,7 +29,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from rfsize import _core
 from rfsize._util import MAX_CLASSES, Floats, choice, whole
-from rfsize.counting.outputs import TreeOutputs, coverage, distinct, outputs_of_votes
+from rfsize.counting.collect import outputs_of_votes
+from rfsize.counting.outputs import TreeOutputs, coverage, distinct
 from rfsize.counting.votes import Votes
 from rfsize.stopping.on_forest import lossless_bounds, tally_order
 from rfsize.stopping.rules import IntervalRule, Rule, TallyRule, checked_trees

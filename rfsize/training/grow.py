@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from rfsize._util import give, how_many, in_percent, progress_bar, sample_weights, share
 from rfsize.api.report import Report, finished, report_of, with_warnings
+from rfsize.counting.collect import outputs_in_training, outputs_of
 from rfsize.counting.coverage import FEW_OUT_OF_BAG, FEWEST_VOTES, Coverage, by_nature_advice, too_many_without_votes
 from rfsize.counting.groups import check_groups, resolve_groups, warning_of_copies
-from rfsize.counting.outputs import coverage, distinct, outputs_in_training, outputs_of
+from rfsize.counting.outputs import coverage, distinct
 from rfsize.counting.task import Task
 from rfsize.counting.training_rows import warning_of_training_rows
 from rfsize.exceptions import FewVotesError, NotAForestError
