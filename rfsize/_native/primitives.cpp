@@ -73,7 +73,7 @@ void rank(const double* key, std::size_t n, const double* cuts, std::size_t n_cu
 
 void compare(const double* value, const std::uint32_t* rank, std::size_t n, const NumbersColumn& column,
              std::uint16_t* out) {
-    const NumbersColumn of = column;
+    const NumbersColumn of = column;  // which the loop need not fetch anew
     for (std::size_t i = 0; i < n; ++i) out[i] = compared_with(of, value[i], rank[i]);
 }
 

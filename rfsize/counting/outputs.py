@@ -325,7 +325,9 @@ class TreeOutputs:
 
         where Nᵢ is how often training row i is in a tree's bag, with the mean mᵢ and the variance wᵢ over trees, and s
         the tree's score; a factor by bags and leaves takes off what rows do together. With few trees V of a row is
-        shrunk towards that of all rows. Both together are √(v/T + V). Links are taken to first order.
+        shrunk towards that of all rows. Both together are √(v/T + V). Links are taken to first order. The factor was
+        fitted to measured variances. On other problems V was within 20 % of the real variance, but 31 % too small for
+        XGBoost at a bagging fraction of 0.632 (`benchmarks/agreement.py`).
 
         Parameters
         ----------
