@@ -39,7 +39,7 @@ folder = Path(tempfile.mkdtemp())
 mlflow.set_tracking_uri(f"sqlite:///{folder / 'runs.db'}")
 mlflow.set_experiment(experiment_id=mlflow.create_experiment("sizes", artifact_location=(folder / "files").as_uri()))
 with mlflow.start_run() as run:
-    fast.save(folder / "forest.npz")
+    fast.save(folder / "forest.rfsize")
     mlflow.log_metrics({"trees trained": report.available, "trees kept": report.n_kept})
     mlflow.log_dict(report.to_dict(), "report.json")
     report.to_html(folder / "report.html")
@@ -47,7 +47,7 @@ with mlflow.start_run() as run:
     model = mlflow.pyfunc.log_model(
         name="forest",
         python_model=CompiledModel(),
-        artifacts={"forest": str(folder / "forest.npz")},
+        artifacts={"forest": str(folder / "forest.rfsize")},
         input_example=X.head(2),
         pip_requirements=["rfsize"],
     )

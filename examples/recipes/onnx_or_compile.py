@@ -67,5 +67,5 @@ for title, (model, X, y) in MODELS.items():
     fast = rfsize.compile(model)
     assert (getattr(fast, predict)(X_new) == expected).all()
     with tempfile.TemporaryDirectory() as folder:
-        fast.save(path := Path(folder, "forest.npz"))
+        fast.save(path := Path(folder, "forest.rfsize"))
         print(f"| {title} | {off} | {len(graph) / 1e3:.0f} | 0 | {path.stat().st_size / 1e3:.0f} |")
