@@ -49,7 +49,7 @@ from problems import (
     print_line,
     signals,
     split,
-    table,
+    tables,
     twonorm,
 )
 
@@ -64,12 +64,17 @@ def labels(model: Any, X: Array, voting: str) -> Array:
     return rfsize.tree_outputs(model, X).votes.winner() if voting == "hard" else np.asarray(model.predict(X))
 
 
-def one_split(framework: str, rows: Rows, seed: int, options: argparse.Namespace) -> dict[tuple[Any, ...], list[float]]:
-    """T*, whether the forest has as many trees, and the disagreement, by source of the votes, voting and alpha."""
+def trained(framework: str, rows: Rows, seed: int, options: argparse.Namespace) -> tuple[Array, Array, Any, Any, Any]:
+    """Training and held-out rows, a forest, the one that it is compared with, and its first trees."""
     (X, y), (X_held, _) = split(*rows, seed)
     model = forest(framework, options.trees, seed, columns=options.columns).fit(X, y)
     other = forest(framework, options.others, seed + 1000, columns=options.columns).fit(X, y)
-    first = rfsize.truncate(model, n_trees=options.first_trees or options.trees)
+    return X, X_held, model, other, rfsize.truncate(model, n_trees=options.first_trees or options.trees)
+
+
+def of_split(framework: str, rows: Rows, seed: int, options: argparse.Namespace) -> dict[tuple[Any, ...], list[float]]:
+    """T*, whether the forest has as many trees, and the disagreement, by source of the votes, voting and alpha."""
+    X, X_held, model, other, first = trained(framework, rows, seed, options)
     half = len(X_held) // 2
     sources: dict[str, tuple[dict[str, Any], Array]] = {
         "out-of-bag": ({"X": X, "oob": True}, X_held),
@@ -89,10 +94,7 @@ def one_split(framework: str, rows: Rows, seed: int, options: argparse.Namespace
 
 def off_by(framework: str, rows: Rows, seed: int, options: argparse.Namespace) -> tuple[float, float, float]:
     """T* of probabilities out of bag, and how far off they are on held-out rows: rms, 95th percentile."""
-    (X, y), (X_held, _) = split(*rows, seed)
-    model = forest(framework, options.trees, seed, columns=options.columns).fit(X, y)
-    other = forest(framework, options.others, seed + 1000, columns=options.columns).fit(X, y)
-    first = rfsize.truncate(model, n_trees=options.first_trees or options.trees)
+    X, X_held, model, other, first = trained(framework, rows, seed, options)
     report = rfsize.size(first, X, oob=True, metric="probabilities", tolerance=options.tolerance)
     small = rfsize.truncate(model, n_trees=int(min(report.n_trees, options.trees)))
     off = np.abs(small.predict_proba(X_held) - other.predict_proba(X_held)).max(axis=1)
@@ -151,7 +153,7 @@ def main() -> None:
         for problem, framework, fraction in product((*NUMBERS, *CLASSES), options.frameworks, options.fractions):
             print_line(problem.__name__, framework, fraction, *by_training_sets(framework, problem, fraction, options))
         return
-    data = {path.name.split(".")[0]: table(path) for path in options.tables} or {"twonorm": twonorm(1500, 0)}
+    data = tables(options) or {"twonorm": twonorm(1500, 0)}
     if options.tolerance:
         print_head("table", "framework", "T* (median)", "rms", "95th percentile")
         for (name, rows), framework in product(data.items(), options.frameworks):
@@ -160,7 +162,7 @@ def main() -> None:
         return
     print_head("table", "framework", "votes", "voting", "alpha", "T* (median)", "enough", "disagreement", "expected")
     for (name, rows), framework in product(data.items(), options.frameworks):
-        splits = [one_split(framework, rows, seed, options) for seed in range(options.splits)]
+        splits = [of_split(framework, rows, seed, options) for seed in range(options.splits)]
         for case in splits[0]:
             trees, enough, differs = np.array([outcomes[case] for outcomes in splits]).T
             expected = (1.0 - case[-1]) * np.sqrt(1.0 + np.minimum(trees, options.trees) / options.others).mean()

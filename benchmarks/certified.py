@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from problems import BOOSTED, Rows, forest, parser, print_head, print_line, scores, table, thirds
+from problems import BOOSTED, Rows, forest, forests_on_tables, parser, print_head, print_line, scores
 from scipy.stats import binom
 
 import rfsize
@@ -103,27 +103,15 @@ def main() -> None:
     options = arguments.parse_args()
     warnings.simplefilter("ignore", rfsize.exceptions.RfsizeWarning)
     made = (made_forest(number, options.frameworks) for number in range(options.forests))
-    jobs = [
-        (
-            f"{path.name.split('.')[0]}, {framework}",
-            framework,
-            forest(framework, 301, 0, leaves=63),
-            thirds(*table(path), 0),
-            alpha,
-        )
-        for path in options.tables
-        for framework in options.frameworks
-        for alpha in (0.95, 0.99)
-    ]
+    of_tables = ((*job, alpha) for job in forests_on_tables(options, 301) for alpha in (0.95, 0.99))
     records: list[Outcome] = []
-    print_head("forest", "α", "cut", "scores", "votes")
-    for name, framework, untrained, (train, (rows, _), (fresh, _)), alpha in (*made, *jobs):
+    print_head("forest", "α", "cut", "scores", *([] if set(options.frameworks) <= set(BOOSTED) else ["votes"]))
+    for name, framework, untrained, (train, (rows, _), (fresh, _)), alpha in (*made, *of_tables):
         model, casts_votes = untrained.fit(*train), framework not in BOOSTED
         of_forest = list(outcomes(model, rows, fresh, alpha, casts_votes=casts_votes))
         records += of_forest
-        print_line(
-            name, alpha, *(f"{record.trees:.0%} of the trees, {record.differs:.2%} differ" for record in of_forest)
-        )
+        cells = (f"{record.trees:.0%} of the trees, {record.differs:.2%} differ" for record in of_forest)
+        print_line(name, alpha, *cells)
     print()
     print_head("", "number", "trees", "all", "above", "surely", "differ")
     for kind in ("cut", "scores", "votes"):

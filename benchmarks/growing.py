@@ -5,7 +5,7 @@
     python benchmarks/growing.py --cost --rows 20000 --trees 300 --leaves 31
 
 Each file is a table with the features first and the class in its last column, named target; without one, 1,500 rows of
-threenorm are drawn. Four fifths of the rows train. For each of a few seeds, and for majority vote and averaged scores,
+twonorm are drawn. Four fifths of the rows train. For each of a few seeds, and for majority vote and averaged scores,
 two numbers are compared: T*(α) when `rfsize.SizeCallback` (LightGBM) or `rfsize.grow` (XGBoost) stops, and T*(α) of a
 forest of 5000 trees with the same parameters, seed and rows. Both use out-of-bag votes. Printed: geometric means over
 the seeds; the mean of log(stopped at / T* of 5000 trees), with its standard error; and the trees trained, as a multiple
@@ -26,27 +26,16 @@ from typing import Any
 
 import lightgbm as lgb
 import numpy as np
-from problems import (
-    Array,
-    forest,
-    interactions,
-    mean_and_error,
-    parser,
-    print_head,
-    print_line,
-    split,
-    table,
-    threenorm,
-)
+from problems import Rows, forest, interactions, mean_and_error, parser, print_head, print_line, split, tables, twonorm
 
 import rfsize
 
 Stop = tuple[float, float, float]  # T* at which a training stopped, trees trained by then, T* of the large forest
 
 
-def stops(framework: str, X: Array, y: Array, seed: int, options: argparse.Namespace) -> list[Stop]:
+def stops(framework: str, rows: Rows, seed: int, options: argparse.Namespace) -> list[Stop]:
     """Where training stops, by majority vote and by averaged scores."""
-    (X, y), _ = split(X, y, 0, 0.2)
+    (X, y), _ = split(*rows, 0, 0.2)
     large = forest(framework, options.trees, seed).fit(X, y)
     outputs = rfsize.tree_outputs(large, X, oob=True)
     sizes = []
@@ -65,11 +54,11 @@ def stops(framework: str, X: Array, y: Array, seed: int, options: argparse.Names
 
 def print_stops(options: argparse.Namespace) -> None:
     """Print one line per table, framework and rule of voting."""
-    data = {path.name.split(".")[0]: table(path) for path in options.tables} or {"threenorm": threenorm(1500, 0)}
+    data = tables(options) or {"twonorm": twonorm(1500, 0)}
     print_head("table", "framework", "voting", "stopped at", "T* of all", "log of the ratio", "trained / T*")
     means: dict[str, list[float]] = {"hard": [], "soft": []}
     for (name, rows), framework in product(data.items(), options.frameworks):
-        seeds = np.array([stops(framework, *rows, seed, options) for seed in range(options.repetitions)], dtype=float)
+        seeds = np.array([stops(framework, rows, seed, options) for seed in range(options.repetitions)], dtype=float)
         for place, voting in enumerate(means):
             size, trained, large = seeds[:, place].T
             logs = np.log(size / large)

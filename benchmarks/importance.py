@@ -115,9 +115,9 @@ class Agreement(NamedTuple):
         """Of one case."""
         case = Case.of(number, options.seed, 0)
         of_seeds = [case.importances(TREES, 1000 * number + seed) for seed in range(options.seeds)]
-        value, real, foretold, held = np.array([each.block_losses.mean(axis=0) for each in of_seeds]), [], [], []
+        value, real, foretold, held = np.array([of.block_losses.mean(axis=0) for of in of_seeds]), [], [], []
         for similarity, top in SIMILARITIES.values():
-            losses = [each.size(top=top, alpha=0.9).loss_at(TREES) for each in of_seeds]
+            losses = [of.size(top=top, alpha=0.9).loss_at(TREES) for of in of_seeds]
             real.append(mean_of_pairs(similarity(value)))
             foretold.append(float(np.mean([1.0 - loss.value for loss in losses])))
             held.append([loss.interval[0] <= 1.0 - real[-1] <= loss.interval[1] for loss in losses])
@@ -125,7 +125,7 @@ class Agreement(NamedTuple):
         if size > MOST_TREES:
             return cls(case, real, foretold, held, size, np.nan)
         again = [case.importances(int(size), 500_000 + 1000 * number + seed) for seed in range(AGAIN)]
-        values = np.array([each.block_losses.mean(axis=0) for each in again])
+        values = np.array([of.block_losses.mean(axis=0) for of in again])
         return cls(case, real, foretold, held, size, mean_of_pairs(top_columns(FIRST)(values)))
 
 

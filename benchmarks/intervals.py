@@ -41,7 +41,7 @@ from problems import (
     print_head,
     print_line,
     split,
-    table,
+    tables,
 )
 from scipy.stats import binomtest
 
@@ -125,7 +125,7 @@ def share(holds: Array) -> str:
 def main() -> None:
     """Print a line for each problem and framework, then for each framework."""
     arguments = parser(__doc__, tables=True)
-    arguments.add_argument("--problems", nargs="+", choices=PROBLEMS, default=[one.__name__ for one in TWO_CLASSES])
+    arguments.add_argument("--problems", nargs="+", choices=PROBLEMS, default=[of.__name__ for of in TWO_CLASSES])
     arguments.add_argument("--repetitions", type=int, default=10)
     arguments.add_argument("--rows", type=int, default=400, help="to train on")
     arguments.add_argument("--given", type=int, default=0, help="rows to estimate by, in place of out-of-bag votes")
@@ -144,7 +144,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     problems: dict[str, Draw] = {name: partial(drawn, PROBLEMS[name]) for name in options.problems}
     if options.tables:
-        problems = {path.name.split(".")[0]: partial(halves, table(path)) for path in options.tables}
+        problems = {name: partial(halves, rows) for name, rows in tables(options).items()}
     kinds = ("trees", "groups", "voting", "average", "alpha")
     names = ("refused", "cases", "truth", "held", "above, below", "upper(0.8)", "ends", "rms", "real", "most")
     print_head("problem", "framework", *kinds, *names)

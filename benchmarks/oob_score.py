@@ -106,7 +106,8 @@ def print_scores(options: argparse.Namespace) -> None:
         print_score(f"**{metric}**", of_metric)
         for field in ("problem", "framework", "clipped"):
             for key in sorted({getattr(record, field) for record in of_metric}):
-                print_score(f"{metric}, {field} {key}", [one for one in of_metric if getattr(one, field) == key])
+                chosen = [record for record in of_metric if getattr(record, field) == key]
+                print_score(f"{metric}, {field} {key}", chosen)
 
 
 def print_score(name: str, records: list[Outcome]) -> None:

@@ -38,6 +38,7 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -361,20 +362,9 @@ def corner(number: int, rng: np.random.Generator, fresh: int, most: int = 5000) 
 
 
 CORNERS: tuple[Problem, ...] = (
-    *(
-        xor,
-        heavy_tails,
-        pairs_of_codes,
-        one_to_five_percent,
-        neighbours,
-        uneven_clouds,
-        steps,
-        amounts,
-        islands,
-        slices,
-    ),
+    *(xor, heavy_tails, pairs_of_codes, one_to_five_percent, neighbours, uneven_clouds, steps, amounts, islands),
+    slices,
 )
-
 
 TWO_CLASSES = (
     *(twonorm, ringnorm, threenorm, circle, first_wave, interactions, bits, flipped, rare, two_percent, clusters),
@@ -391,6 +381,11 @@ def table(path: Path) -> Rows:
     return X, frame["target"].astype("category").cat.codes.to_numpy(dtype=np.int64)
 
 
+def tables(options: argparse.Namespace) -> dict[str, Rows]:
+    """The tables that are given, by the names of their files."""
+    return {path.name.partition(".")[0]: table(path) for path in options.tables}
+
+
 def split(X: Array, y: Array, seed: int, held_out: float = 1 / 3) -> tuple[Rows, Rows]:
     """Rows to train on, and others."""
     X, X_test, y, y_test = train_test_split(X, y, test_size=held_out, random_state=seed, stratify=y)
@@ -401,6 +396,15 @@ def thirds(X: Array, y: Array, seed: int) -> list[Rows]:
     """Three equal parts of the rows, drawn at random."""
     third = np.random.default_rng(seed).permutation(len(y)) % 3
     return [(X[third == part], y[third == part]) for part in range(3)]
+
+
+def forests_on_tables(options: argparse.Namespace, n_trees: int) -> list[tuple[str, str, Any, list[Rows]]]:
+    """A name, the framework, an untrained forest, and thirds of the rows, for each table and framework."""
+    return [
+        (f"{name}, {framework}", framework, forest(framework, n_trees, 0, leaves=63), thirds(*rows, 0))
+        for name, rows in tables(options).items()
+        for framework in options.frameworks
+    ]
 
 
 BAGGED = {
@@ -543,15 +547,7 @@ def losses_by_metric(y: Array, predicted: Array) -> dict[str, float]:
         "brier": float(np.mean(squares - 2 * of_truth + 1)) / (2 if two else 1),
         "accuracy": float(np.mean(predicted.argmax(axis=1) != y)),
     }
-    return losses | _ranking(predicted[:, 1].astype(np.float32), y == 1) if two else losses
-
-
-def _ranking(score: Array, is_high: Array) -> dict[str, float]:
-    """1 minus the AUC and 1 minus the average precision, in a tenth of the time that scikit-learn takes."""
-    order = np.argsort(-score, kind="stable")
-    ends = np.flatnonzero(np.append(np.diff(score[order]) != 0, True))  # of rows with the same score
-    hits = np.cumsum(is_high[order])[ends].astype(float)
-    misses = ends + 1 - hits
-    new = np.diff(hits, prepend=0.0)
-    auc = np.diff(misses, prepend=0.0) @ (hits - new / 2) / (hits[-1] * misses[-1])
-    return {"auc": float(1 - auc), "average_precision": float(1 - new @ (hits / (ends + 1)) / hits[-1])}
+    if two:
+        score = predicted[:, 1].astype(np.float32)
+        losses |= {"auc": 1 - roc_auc_score(y, score), "average_precision": 1 - average_precision_score(y, score)}
+    return losses

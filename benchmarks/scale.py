@@ -68,7 +68,7 @@ def as_parquet(n_rows: int, folder: Path) -> Path:
     return folder
 
 
-def ask(what: str, model: Any, X: Any) -> Any:
+def called(what: str, model: Any, X: Any) -> Any:
     """A report, or labels."""
     if what.startswith("size"):
         return rfsize.size(model, X, alpha=ALPHA, oob="out of bag" in what)
@@ -91,11 +91,11 @@ def measured_here(what: str, n_rows: int, folder: Path) -> dict[str, Any]:
         X: Any = as_parquet(n_rows, folder / str(n_rows))
     else:
         X, y = in_memory(n_rows)
-    ask(what.replace("out of bag", ""), model, few)
+    called(what.replace("out of bag", ""), model, few)
     if "out of bag" in what:
         model = forest("LightGBM", TREES, 1, leaves=LEAVES, n_jobs=-1).fit(X, y)
     before, start = held()[0], time.perf_counter()
-    result = ask(what, model, X)
+    result = called(what, model, X)
     seconds = time.perf_counter() - start
     return {"seconds": seconds, "memory": held()[1] - before, "size": getattr(result, "n_trees", None)}
 
@@ -115,10 +115,10 @@ def measured_on_dask(what: str, n_rows: int, folder: Path, workers: int) -> dict
             wait(parts)
             return da.concatenate([da.from_delayed(part, (BLOCK, COLUMNS), np.float32) for part in parts])
 
-        ask(what, model, blocks(-workers, 0))
+        called(what, model, blocks(-workers, 0))
         X = blocks(0, n_rows // BLOCK)
         before, start = client.run(held), time.perf_counter()
-        result = ask(what, model, X)
+        result = called(what, model, X)
         seconds, after = time.perf_counter() - start, client.run(held)
     memory = max(after[worker][1] - before[worker][0] for worker in after)
     return {"seconds": seconds, "memory": memory, "size": getattr(result, "n_trees", None)}

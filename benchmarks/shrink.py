@@ -22,7 +22,7 @@ import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
-from problems import Rows, forest, parser, print_head, print_line, scores, table, thirds
+from problems import Rows, forest, forests_on_tables, parser, print_head, print_line, scores
 from scipy.stats import binom
 from sklearn.metrics import log_loss, roc_auc_score
 
@@ -99,15 +99,9 @@ def main() -> None:
     options = arguments.parse_args()
     warnings.simplefilter("ignore")
     made = (made_forest(number, options.frameworks) for number in range(options.forests))
-    of_tables = (
-        (f"{path.name.split('.')[0]}, {framework}", framework, forest(framework, 300, 0, leaves=63), parts, 0.98)
-        for path in options.tables
-        for parts in (thirds(*table(path), 0),)
-        for framework in options.frameworks
-    )
     records: list[Shrunk] = []
     print_head("forest", "α", "trees", "first", "shrunk", "with halves", "differ", "a quarter: log loss", "AUC")
-    for name, framework, untrained, parts, alpha in (*made, *of_tables):
+    for name, framework, untrained, parts, alpha in (*made, *((*job, 0.98) for job in forests_on_tables(options, 300))):
         record = shrunk(framework, untrained.fit(*parts[0]), parts, alpha)
         records.append(record)
         lost = (", ".join(f"{loss:.5f}" for loss in of) for of in (record.losses, record.aucs))
