@@ -264,11 +264,6 @@ def test_as_many_rows_as_the_error_says_certify() -> None:
     assert StopTable.calibrate(native, FRESH[:333]).certificate.rows == 299
 
 
-def test_votes_are_those_of_forests() -> None:
-    with pytest.raises(ValueError, match="voting"):
-        StopTable.calibrate(trained("lightgbm", "gbdt").native, FRESH, voting="hard")
-
-
 @METRICS
 def test_files_hold_everything(options: dict[str, Any], tmp_path: Path) -> None:
     native = trained("xgboost", "parallel trees").native
