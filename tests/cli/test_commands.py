@@ -76,7 +76,7 @@ def test_options_of_sizes_and_cuts(options: list[str], arguments: dict[str, Any]
     table.assign(target=0 if y is None else y).to_csv("rows.csv", index=False)
     train(n_trees=200, bagging_fraction=0.4).save_model("model.txt")
     drop = [column for column in ("id", "target") if column not in options]
-    asked = ["model.txt", "rows.csv", *options, *(["--drop", *drop] if drop else [])]
+    given = ["model.txt", "rows.csv", *options, *(["--drop", *drop] if drop else [])]
     model = load(Path("model.txt"))
     threshold = {name: arguments.pop(name) for name in ("threshold",) if name in arguments}
     sized = (
@@ -84,9 +84,9 @@ def test_options_of_sizes_and_cuts(options: list[str], arguments: dict[str, Any]
     )
     report = rfsize.size(*sized, **arguments)
     status = 0 if report.enough else 1
-    assert run("size", *asked, "--json") == status
+    assert run("size", *given, "--json") == status
     assert json.loads(capsys.readouterr().out) == report.to_dict()
-    assert run("truncate", *asked, "-o", "small.txt") == status
+    assert run("truncate", *given, "-o", "small.txt") == status
     assert n_trees("small.txt") == report.n_kept
 
 
@@ -118,12 +118,12 @@ def test_truncate(model: str, output: str, folder: Path, run: Run, capsys: PRINT
 
 @pytest.mark.parametrize(("model", "output"), [("lgb.txt", "small.txt"), ("xgb.json", "small.ubj")])
 def test_shrink(model: str, output: str, folder: Path, run: Run, capsys: PRINTED) -> None:
-    asked = ["fresh.csv", "--drop", "id", "--rows", "train.parquet", "--alpha", "0.8", "-o", output]
-    assert run("shrink", model, *asked) == 0
+    arguments = ["fresh.csv", "--drop", "id", "--rows", "train.parquet", "--alpha", "0.8", "-o", output]
+    assert run("shrink", model, *arguments) == 0
     expected, report = rfsize.shrink(load(folder / model), FRESH, rows=TABLE, alpha=0.8)
     assert capsys.readouterr().out.startswith(str(report))
-    found = [rfsize.compile(forest).predict(FRESH).tolist() for forest in (load(Path(output)), expected)]
-    assert found[0] == found[1]
+    labels = [rfsize.compile(forest).predict(FRESH).tolist() for forest in (load(Path(output)), expected)]
+    assert labels[0] == labels[1]
     assert run("shrink", model, "fresh.csv", "--drop", "id", "--n-trees", "9", "-o", output) == 0
     assert rfsize.compile(load(Path(output))).n_trees == 9
 
@@ -184,9 +184,9 @@ def test_compile_and_predict(model: str, output: str, rows: str, folder: Path, r
     assert run("predict", "own.rfsize", rows, "--proba", "-o", output) == 0
     written = pd.read_csv(output) if output == "out.csv" else pd.read_parquet(output)
     fast = rfsize.load("own.rfsize")
-    labels, asked = fast.predict_labels(TABLE, return_trees=True)
+    labels, n_used = fast.predict_labels(TABLE, return_trees=True)
     assert written["label"].tolist() == labels.tolist()
-    assert written["trees"].tolist() == asked.tolist()
+    assert written["trees"].tolist() == n_used.tolist()
     np.testing.assert_allclose(written[["p_0", "p_1"]], fast.predict_proba(TABLE), atol=1e-12)
 
 
@@ -319,13 +319,13 @@ def test_a_pipe_as_output_and_a_reader_that_leaves(folder: Path, tmp_path: Path)
 
 def test_warnings_and_refusals_are_lines(folder: Path) -> None:
     train(bagging_freq=2).save_model(folder / "shared.txt")
-    asked = ["size", "shared.txt", "train.csv", "--alpha", "0.8"]
-    done = piped(folder, b"", *asked)
+    arguments = ["size", "shared.txt", "train.csv", "--alpha", "0.8"]
+    done = piped(folder, b"", *arguments)
     (warned,) = done.stderr.decode().splitlines()
     assert warned.startswith("rfsize: warning: ")
     assert "'target'" in warned
     assert done.stdout.count(b"bagging_freq=2") == 1  # which the report says, and no warning
-    done = piped(folder, b"", *asked[:3], "--metric", "rmse", "--tolerance", "0.1")
+    done = piped(folder, b"", *arguments[:3], "--metric", "rmse", "--tolerance", "0.1")
     *_, refused = done.stderr.decode().splitlines()
     assert done.returncode == 2
     assert "rmse" in refused

@@ -226,7 +226,7 @@ def test_seed_dependence_of_lightgbm(name: str, drawn: int, depends: bool) -> No
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         rfsize.size(booster, fresh)
-    assert any("feature_fraction" in str(found.message) for found in caught) is depends
+    assert any("feature_fraction" in str(warning.message) for warning in caught) is depends
 
 
 def test_trees_of_all_classes_draw_columns_together() -> None:

@@ -263,11 +263,11 @@ def test_compiled_models_predict_the_same(boosted: Boosted, tmp_path: Path) -> N
     whole = np.random.default_rng(2).integers(-4, 40, size=(200, 6))
     for predictor in (compiled, rfsize.load(tmp_path / "boosted.rfsize")):
         for part in (rows, rows[:3], pd.DataFrame(rows, columns=[f"Column_{place}" for place in range(6)]), whole):
-            own, found = boosted.predict(np.asarray(part)), predictor.predict(part)
+            own, predicted = boosted.predict(np.asarray(part)), predictor.predict(part)
             if boosted.framework == "sklearn" or own.dtype.kind != "f":
-                np.testing.assert_array_equal(found, own)
+                np.testing.assert_array_equal(predicted, own)
             else:  # but for last bits of the mathematics library
-                np.testing.assert_array_max_ulp(found, own, maxulp=4, dtype=np.float32)
+                np.testing.assert_array_max_ulp(predicted, own, maxulp=4, dtype=np.float32)
 
 
 @pytest.mark.parametrize(("kind", "of"), [(("lightgbm", "lambda"), "numbers"), (("xgboost", "hinge"), "probabilities")])

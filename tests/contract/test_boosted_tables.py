@@ -128,10 +128,10 @@ def test_thresholds(kind: tuple[str, str]) -> None:
     boosted = trained(*kind)
     table = StopTable.calibrate(boosted.native, FRESH, threshold=0.3, **CERTIFIED)
     compiled, whole = rfsize.compile(boosted.native, table), rfsize.compile(boosted.native, threshold=0.3)
-    label, asked = compiled.predict_labels(FRESH, return_trees=True)
+    label, n_used = compiled.predict_labels(FRESH, return_trees=True)
     own = whole.predict_proba(FRESH)[:, 1] > 0.3
     assert table.certificate.disagreements == ((label == compiled.classes[1]) != own)[~SETS_SCALE].sum()
-    assert sum(table.certificate.counts.trees) == asked[~SETS_SCALE].sum() < 0.9 * whole.n_trees * (~SETS_SCALE).sum()
+    assert sum(table.certificate.counts.trees) == n_used[~SETS_SCALE].sum() < 0.9 * whole.n_trees * (~SETS_SCALE).sum()
     with pytest.raises(ValueError, match="threshold"):
         rfsize.compile(boosted.native, table, threshold=0.5)
 
@@ -166,12 +166,12 @@ def test_numbers_are_those_of_the_first_iterations(kind: tuple[str, str], tmp_pa
     table = StopTable.calibrate(boosted.native, FRESH, metric="scores", tolerance=tolerance, **CERTIFIED)
     assert_first_iterations(boosted.native, table, predicted, apart > tolerance, "predict", tmp_path)
     score = partial_scores(boosted, FRESH).astype(float)
-    numbers, asked = table.apply(score)
-    found, n_used = rfsize.compile(boosted.native, table).predict(FRESH, return_trees=True)
-    np.testing.assert_array_equal(n_used, asked)
-    np.testing.assert_allclose(numbers[:, 0], found, rtol=1e-5)
+    numbers, trees = table.apply(score)
+    predicted, n_used = rfsize.compile(boosted.native, table).predict(FRESH, return_trees=True)
+    np.testing.assert_array_equal(n_used, trees)
+    np.testing.assert_allclose(numbers[:, 0], predicted, rtol=1e-5)
     left = reference.stopping.boosted_left(score, score[SETS_SCALE], table.stops.link.steepness)[:, 7]
-    np.testing.assert_array_equal(asked == 8, left <= table.stops.limit)
+    np.testing.assert_array_equal(trees == 8, left <= table.stops.limit)
 
 
 def assert_first_iterations(
@@ -181,13 +181,13 @@ def assert_first_iterations(
     compiled, rows = rfsize.compile(model, table), np.arange(len(FRESH))
     compiled.save(folder / "boosted.rfsize")
     for fast in (compiled, rfsize.load(folder / "boosted.rfsize")):
-        found, asked = getattr(fast, name)(FRESH, return_trees=True)
-        np.testing.assert_allclose(found, predicted[rows, asked - 1], rtol=1e-6)
-    stops = differs[rows, asked - 1][~SETS_SCALE]
+        answers, n_used = getattr(fast, name)(FRESH, return_trees=True)
+        np.testing.assert_allclose(answers, predicted[rows, n_used - 1], rtol=1e-6)
+    stops = differs[rows, n_used - 1][~SETS_SCALE]
     assert (table.certificate.disagreements, table.certificate.rows) == (stops.sum(), stops.size)
-    assert sum(table.certificate.counts.trees) == asked[~SETS_SCALE].sum() < 0.95 * table.n_trees * stops.size
+    assert sum(table.certificate.counts.trees) == n_used[~SETS_SCALE].sum() < 0.95 * table.n_trees * stops.size
     assert binom.cdf(stops.sum(), stops.size, 1 - ALPHA) <= 1 - SURE
-    assert set(asked.tolist()) <= {*range(8, table.n_trees, 8), table.n_trees}
+    assert set(n_used.tolist()) <= {*range(8, table.n_trees, 8), table.n_trees}
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
@@ -208,10 +208,10 @@ def test_certificates_count_what_compiled_models_predict(kind: tuple[str, str]) 
     table = StopTable.calibrate(boosted.native, FRESH, **options, **CERTIFIED, **boosted.missing)
     compiled, whole = (rfsize.compile(boosted.native, of, **boosted.missing) for of in (table, None))
     name = "predict_proba" if table.metric == "probabilities" else "predict"
-    found, asked = getattr(compiled, name)(FRESH, return_trees=True)
-    apart = np.abs(found.astype(float) - getattr(whole, name)(FRESH)).reshape(len(FRESH), -1).max(axis=1)
+    answers, n_used = getattr(compiled, name)(FRESH, return_trees=True)
+    apart = np.abs(answers.astype(float) - getattr(whole, name)(FRESH)).reshape(len(FRESH), -1).max(axis=1)
     assert table.certificate.disagreements == (apart > 0.1)[~SETS_SCALE].sum()
-    assert sum(table.certificate.counts.trees) == asked[~SETS_SCALE].sum()
+    assert sum(table.certificate.counts.trees) == n_used[~SETS_SCALE].sum()
 
 
 # Which model, and which rows

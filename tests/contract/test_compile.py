@@ -18,11 +18,9 @@ import reference.counting
 import rfsize
 from helpers import models, zoo
 from helpers.models import FRESH, NAMES, THREE, TWO, X
-from helpers.zoo import CLASSIFIERS, KINDS, assert_same_bits, model, rows_for
+from helpers.zoo import CLASSIFIERS, KINDS, assert_batches_agree, assert_same_bits, model, rows_for
 from rfsize.exceptions import NotAForestError
 from rfsize.models.framework import read_model
-
-SIZES = [1, 2, 16, 17, 512, 513]
 
 
 def wild_rows(name: str, n_rows: int = 3000) -> np.ndarray:
@@ -43,19 +41,19 @@ def test_predict_is_the_frameworks(name: str, tmp_path: Path) -> None:
     whole.save(tmp_path / "forest.rfsize")
     for fast in (whole, rfsize.load(tmp_path / "forest.rfsize")):
         for rows in (X, rows_for(name, 3000).astype(np.float32)):
-            found, asked = fast.predict(rows, return_trees=True)
-            assert_same_bits(found, zoo.own_predict(model(name), rows), is_exact=KINDS[name].is_exact)
-            assert asked.min() >= 1
-            assert asked.max() <= fast.n_trees
+            actual, n_used = fast.predict(rows, return_trees=True)
+            assert_same_bits(actual, zoo.own_predict(model(name), rows), is_exact=KINDS[name].is_exact)
+            assert n_used.min() >= 1
+            assert n_used.max() <= fast.n_trees
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_probabilities_and_labels_are_the_frameworks(name: str) -> None:
     fast, X = rfsize.compile(model(name)), wild_rows(name)
     assert_same_bits(fast.predict_proba(X), zoo.own_proba(model(name), X), is_exact=KINDS[name].is_exact)
-    labels, asked = fast.predict_labels(X, return_trees=True)
+    labels, n_used = fast.predict_labels(X, return_trees=True)
     assert labels.tolist() == zoo.own_labels(model(name), X).tolist()
-    assert asked.mean() < fast.n_trees
+    assert n_used.mean() < fast.n_trees
 
 
 @pytest.mark.parametrize("kind", ["lightgbm categories", "xgboost categories", "random forest with gaps", "bagging"])
@@ -71,14 +69,16 @@ def test_frames_categories_and_votes(kind: str) -> None:
 
 @pytest.mark.parametrize("name", KINDS)
 def test_batches_of_every_size_agree(name: str) -> None:
-    fast, X = rfsize.compile(model(name)), rows_for(name, 1100)
+    fast, X = rfsize.compile(model(name)), rows_for(name, 3000)
     for method in (fast.predict, fast.predict_labels, fast.predict_proba)[: 3 if len(fast.classes) else 1]:
-        expected, trees = method(X, return_trees=True)
-        for size in SIZES:
-            for start in range(0, 2 * size, size):
-                found, asked = method(X[start : start + size], return_trees=True)
-                assert np.array_equal(found, expected[start : start + size])
-                assert np.array_equal(asked, trees[start : start + size])
+        assert_batches_agree(method, X)
+
+
+@pytest.mark.parametrize("name", ["lgb binary", "lgb softmax", "xgb softprob", "random forest"])
+def test_batches_of_majority_votes_agree(name: str) -> None:
+    fast, X = rfsize.compile(model(name), voting="hard"), rows_for(name, 3000)
+    for method in (fast.predict_labels, fast.predict_proba):
+        assert_batches_agree(method, X)
 
 
 @pytest.mark.parametrize("objective", ["count:poisson", "reg:tweedie", "reg:gamma", "binary:logistic"])
@@ -88,8 +88,8 @@ def test_sums_begin_where_those_of_xgboost_do(objective: str) -> None:
     y = (signal > 1).astype(int) + (objective != "binary:logistic")
     for base_score in np.random.default_rng(0).uniform(0.02, 0.98, size=10):
         booster = zoo.xgboost(objective, y, num_parallel_tree=5, base_score=base_score)
-        found = rfsize.compile(booster).predict(X[:100])
-        np.testing.assert_array_max_ulp(found, zoo.own_predict(booster, X[:100]), maxulp=2)
+        actual = rfsize.compile(booster).predict(X[:100])
+        np.testing.assert_array_max_ulp(actual, zoo.own_predict(booster, X[:100]), maxulp=2)
 
 
 @pytest.mark.parametrize("framework", ["lightgbm", "xgboost"])

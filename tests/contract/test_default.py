@@ -58,10 +58,6 @@ def right_sized(task: str, **options: Any) -> rfsize.Report:
     return rfsize.RightSizedClassifier(model, min_trees=40, max_trees=60, **options).fit(X, TASKS[task]).report_
 
 
-def boosted(task: str, **options: Any) -> rfsize.Report:
-    return rfsize.size(classifier("LightGBM", 20, X, TASKS[task]), FRESH, **options)
-
-
 WAYS: dict[str, Callable[..., rfsize.Report]] = {
     "out of bag": lambda task, **of: rfsize.size(forest("xgboost", task), X, oob=True, **of),
     "certified": lambda task, **of: rfsize.size(forest("sklearn", task), FRESH, target="model", **of),
@@ -100,8 +96,8 @@ def test_a_class_needs_half_of_its_mean_probability(framework: str, task: str) -
     question: dict[str, Any] = {"alpha": 0.99}
     if lacks.any():
         question = {"metric": "probabilities", "tolerance": report.criterion.tolerance}
-    asked = rfsize.size(forest(framework, task), FRESH, **question)
-    assert (report.n_trees, report.interval) == (asked.n_trees, asked.interval)
+    named = rfsize.size(forest(framework, task), FRESH, **question)
+    assert (report.n_trees, report.interval) == (named.n_trees, named.interval)
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)

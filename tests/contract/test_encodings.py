@@ -80,8 +80,8 @@ def test_matrices_of_xgboost() -> None:
     right = xgb.DMatrix(ROWS, missing=0.0)
     expected = rfsize.tree_outputs(booster, ROWS, missing=0.0).votes
     assert rfsize.tree_outputs(booster, right).votes == expected
-    some = np.arange(50)
-    assert rfsize.tree_outputs(booster, right.slice(some)).votes == expected.take(some)
+    few = np.arange(50)
+    assert rfsize.tree_outputs(booster, right.slice(few)).votes == expected.take(few)
     assert rfsize.tree_outputs(booster, right, oob=True).votes == (
         rfsize.tree_outputs(booster, ROWS, oob=True, missing=0.0).votes
     )
@@ -105,8 +105,8 @@ def test_text_of_lightgbm_without_the_line_of_python() -> None:
     """As its command line, R and Spark write it."""
     forest = model("lightgbm")
     text = forest.model.model_to_string()
-    head, found, _ = text.rpartition("\npandas_categorical:")
-    assert found
+    head, separator, _ = text.rpartition("\npandas_categorical:")
+    assert separator
     loaded = lgb.Booster(model_str=head + "\n")
     assert rfsize.tree_outputs(loaded, X, oob=True).votes == rfsize.tree_outputs(forest.model, X, oob=True).votes
     assert np.array_equal(rfsize.compile(loaded).predict(X), forest.model.predict(X))

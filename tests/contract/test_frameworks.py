@@ -37,8 +37,8 @@ def test_frameworks_that_rfsize_brings(kind: str) -> None:
 def run(*command: str, path: Path, **options: Any) -> str:
     """What another process prints, which finds distributions in ``path`` too."""
     # Appended: this process may itself find rfsize by PYTHONPATH.
-    found = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(path)]))
-    environment = os.environ | {"PYTHONPATH": found, "PYTEST_ADDOPTS": ""}
+    search_path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(path)]))
+    environment = os.environ | {"PYTHONPATH": search_path, "PYTEST_ADDOPTS": ""}
     done = subprocess.run([sys.executable, *command], env=environment, capture_output=True, text=True, **options)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

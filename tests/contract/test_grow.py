@@ -88,8 +88,8 @@ def test_grown_forest_is_a_forest_like_any_other(kind: str) -> None:
     scores = forest.tree_scores(FRESH)
     assert len(scores) == 45
     mean = forest.predicted(scores.mean(axis=0))
-    found = forest.predict_proba(FRESH) if forest.n_classes else forest.predict(FRESH)
-    np.testing.assert_allclose(found, mean, rtol=3e-6, atol=3e-6)
+    actual = forest.predict_proba(FRESH) if forest.n_classes else forest.predict(FRESH)
+    np.testing.assert_allclose(actual, mean, rtol=3e-6, atol=3e-6)
     bags = rfsize.inbag(booster, X, y)
     assert len(np.unique(bags, axis=0)) == 45
     assert rfsize.tree_outputs(booster, X, y, oob=True).n_trees == 45
@@ -106,8 +106,8 @@ def test_first_trees_are_the_frameworks(kind: str) -> None:
         return
     plain = xgb.train(params | {"num_parallel_tree": 20}, data(kind, y), 1)
     first = rfsize.truncate(booster, n_trees=20)
-    np.testing.assert_allclose(*(own_predict(one, FRESH, margin=True) for one in (first, plain)), atol=1e-6)
-    assert np.array_equal(*(rfsize.inbag(one, X, y) for one in (first, plain)))
+    np.testing.assert_allclose(*(own_predict(booster, FRESH, margin=True) for booster in (first, plain)), atol=1e-6)
+    assert np.array_equal(*(rfsize.inbag(booster, X, y) for booster in (first, plain)))
 
 
 @pytest.mark.parametrize("way", ["text", "json", "ubj", "pickle"])

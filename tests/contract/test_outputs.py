@@ -52,9 +52,13 @@ def test_outputs_answer_as_model_and_rows(kind: str, goal: str, oob: bool) -> No
     outputs = rfsize.tree_outputs(forest.model, rows, oob=oob)
     expected = rfsize.size(forest.model, rows, oob=oob, **GOALS[goal])
     for given in (outputs, pickle.loads(pickle.dumps(outputs))):
-        found = rfsize.size(given, **GOALS[goal])
-        assert (found.n_trees, found.interval, found.source) == (expected.n_trees, expected.interval, expected.source)
-        assert found.loss_at(5).value == expected.loss_at(5).value
+        report = rfsize.size(given, **GOALS[goal])
+        assert (report.n_trees, report.interval, report.source) == (
+            expected.n_trees,
+            expected.interval,
+            expected.source,
+        )
+        assert report.loss_at(5).value == expected.loss_at(5).value
 
 
 @pytest.mark.filterwarnings("ignore::rfsize.exceptions.RfsizeWarning")
@@ -165,8 +169,8 @@ def test_cross_validation_predicts_as_scikit_learn(kind: str) -> None:
     goal = {"metric": "scores", "tolerance": 0.5} if numbers else {"alpha": 0.8}
     assert rfsize.size(outputs, **goal).source == "cross-validation"
     score = outputs.scores.mean[:, 0]
-    found = score if numbers or kind in ("scikit-learn", "bagging", "neighbours") else 1 / (1 + np.exp(-score))
-    np.testing.assert_allclose(found, expected if numbers else expected[:, 1], atol=1e-5)
+    actual = score if numbers or kind in ("scikit-learn", "bagging", "neighbours") else 1 / (1 + np.exp(-score))
+    np.testing.assert_allclose(actual, expected if numbers else expected[:, 1], atol=1e-5)
     assert (
         rfsize.tree_outputs(estimator, X, y, cv=list(folds.split(X))).scores.mean.tolist()
         == outputs.scores.mean.tolist()

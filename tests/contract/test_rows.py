@@ -121,9 +121,9 @@ def test_frames_are_read_by_name(kind: str, form: str, tmp_path: Path) -> None:
         assert answers(trained, FRAMES[form](TABLE, tmp_path)) == expected
         assert answers(trained, FRAMES[form](turned, tmp_path)) == expected
     with pytest.warns(ForestWarning) as caught:
-        found = rfsize.compile(trained).predict_proba(FRAMES[form](more, tmp_path))
+        actual = rfsize.compile(trained).predict_proba(FRAMES[form](more, tmp_path))
     assert len(caught) == 1
-    assert found.tolist() == expected[2]
+    assert actual.tolist() == expected[2]
     with pytest.warns(ForestWarning):
         assert rfsize.tree_outputs(trained, FRAMES[form](more, tmp_path)).votes.counts.tolist() == expected[0]
     for call in (lambda rows: rfsize.tree_outputs(trained, rows), rfsize.compile(trained).predict):
@@ -147,8 +147,8 @@ def test_rows_are_drawn_from_any_form(kind: str, tmp_path: Path) -> None:
     goal: dict[str, Any] = {"alpha": 0.9, "max_rows": 70, "voting": "hard"}
     expected = rfsize.size(model(kind).model, FRESH, **goal)
     for form in ("Sequences", "DataIter", "batches", "nameless Parquet", "sparse rows"):
-        found = rfsize.size(model(kind).model, ARRAYS[form](FRESH, tmp_path), **goal)
-        assert (found.n_trees, found.interval, found.estimate.votes_per_row) == (
+        actual = rfsize.size(model(kind).model, ARRAYS[form](FRESH, tmp_path), **goal)
+        assert (actual.n_trees, actual.interval, actual.estimate.votes_per_row) == (
             expected.n_trees, expected.interval, expected.estimate.votes_per_row
         )  # fmt: skip
 
@@ -169,8 +169,8 @@ def test_copies_are_found_in_any_form(kind: str, tmp_path: Path) -> None:
     expected = rfsize.tree_outputs(trained, rows, oob=True, groups="copies").votes
     assert expected != rfsize.tree_outputs(trained, rows, oob=True, groups="rows").votes
     for form in ("sparse rows", "sparse columns", "big-endian", "objects", "batches", "Sequence", "DataIter"):
-        found = rfsize.tree_outputs(trained, ARRAYS[form](rows, tmp_path), oob=True, groups="copies").votes
-        assert found == expected
+        actual = rfsize.tree_outputs(trained, ARRAYS[form](rows, tmp_path), oob=True, groups="copies").votes
+        assert actual == expected
     for form in ("pandas", "Arrow", "Polars", "Parquet folder", "DataIter of frames"):
         table = FRAMES[form](pd.DataFrame(rows, columns=list("abcdef")), tmp_path)
         assert rfsize.tree_outputs(trained, table, oob=True, groups="copies").votes == expected

@@ -29,13 +29,13 @@ def train(
     return lgb.train(LIGHTGBM | (params or {}), lgb.Dataset(X, y, **dataset), rounds, callbacks=callbacks, **options)
 
 
-def assert_same(found: rfsize.Report, expected: rfsize.Report, rtol: float = 1e-3) -> None:
-    assert found.n_trees == pytest.approx(expected.n_trees, rel=rtol)
-    np.testing.assert_allclose(found.interval, expected.interval, rtol=rtol)
+def assert_same(actual: rfsize.Report, expected: rfsize.Report, rtol: float = 1e-3) -> None:
+    assert actual.n_trees == pytest.approx(expected.n_trees, rel=rtol)
+    np.testing.assert_allclose(actual.interval, expected.interval, rtol=rtol)
     assert np.isfinite(expected.n_trees)
     facts = [
         (report.estimate.n_rows, report.available, report.source, report.estimate.votes_per_row)
-        for report in (found, expected)
+        for report in (actual, expected)
     ]
     assert facts[0] == facts[1]
 

@@ -29,9 +29,9 @@ def is_noticed(trained: Any, rows: Any, *of_rows: Any) -> bool:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         rfsize.tree_outputs(trained, rows, *of_rows)
-    found = [warning.filename for warning in caught if warning.category is TrainingRowsWarning]
-    assert found in ([], [__file__])
-    return bool(found)
+    files = [warning.filename for warning in caught if warning.category is TrainingRowsWarning]
+    assert files in ([], [__file__])
+    return bool(files)
 
 
 @pytest.mark.parametrize("kind", RECOGNISED)
@@ -113,10 +113,10 @@ QUESTIONS: dict[str, Callable[[Any, Any], Any]] = {
 @pytest.mark.parametrize("kind", ["lightgbm", "xgboost", "random forest"])
 def test_questions_about_training_rows_warn_once(kind: str, question: str) -> None:
     with pytest.warns(TrainingRowsWarning) as caught:
-        found = QUESTIONS[question](model(kind).model, X)
+        result = QUESTIONS[question](model(kind).model, X)
     of_rows = [warning for warning in caught if warning.category is TrainingRowsWarning]
     assert len(of_rows) == 1
-    reports = [found] if isinstance(found, rfsize.Report) else []
+    reports = [result] if isinstance(result, rfsize.Report) else []
     assert [report.warnings[0].category for report in reports] == [TrainingRowsWarning] * len(reports)
 
 

@@ -58,8 +58,8 @@ def test_truncated_predicts_mean_of_first_trees(forest: Forest, kept: int) -> No
     assert len(single_trees(small, forest.fresh[:1])) == kept
     expected = forest.predicted(forest.tree_scores(forest.fresh)[:kept].mean(axis=0))
     of_small = Forest(forest.framework, small, forest.X, forest.y, forest.fresh, n_classes=forest.n_classes)
-    found = of_small.predict_proba(forest.fresh) if forest.n_classes else of_small.predict(forest.fresh)
-    np.testing.assert_allclose(found, expected, rtol=SINGLE, atol=SINGLE)
+    actual = of_small.predict_proba(forest.fresh) if forest.n_classes else of_small.predict(forest.fresh)
+    np.testing.assert_allclose(actual, expected, rtol=SINGLE, atol=SINGLE)
 
 
 def test_truncated_keeps_bags(forest: Forest) -> None:

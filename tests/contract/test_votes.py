@@ -61,16 +61,16 @@ def test_votes_are_single_trees(of_classes: Forest) -> None:
 
 def test_predictions_are_the_models(forest: Forest) -> None:
     outputs, own = rfsize.tree_outputs(forest.model, forest.fresh), forest.predict(forest.fresh)
-    found = outputs.predict()
-    assert found.shape == own.shape
+    actual = outputs.predict()
+    assert actual.shape == own.shape
     tolerance = {"rel": SINGLE, "abs": SINGLE} if own.dtype.kind == "f" else {}
-    assert found.tolist() == (pytest.approx(own, **tolerance) if tolerance else own.tolist())
+    assert actual.tolist() == (pytest.approx(own, **tolerance) if tolerance else own.tolist())
 
 
 def test_inbag_is_the_frameworks(forest: Forest) -> None:
-    found = rfsize.inbag(forest.model, forest.X, **forest.training)
-    assert found.dtype == bool
-    assert np.array_equal(found, forest.inbag)
+    actual = rfsize.inbag(forest.model, forest.X, **forest.training)
+    assert actual.dtype == bool
+    assert np.array_equal(actual, forest.inbag)
 
 
 def test_oob_votes_leave_out_bags(of_classes: Forest) -> None:
@@ -80,8 +80,8 @@ def test_oob_votes_leave_out_bags(of_classes: Forest) -> None:
 
 
 def test_oob_by_tree_marks_bags(of_classes: Forest) -> None:
-    found = rfsize.tree_outputs(of_classes.model, of_classes.X, oob=True, **of_classes.training).by_tree()
-    assert np.array_equal(found[of_classes.inbag.T], np.full(of_classes.inbag.sum(), -1))
+    actual = rfsize.tree_outputs(of_classes.model, of_classes.X, oob=True, **of_classes.training).by_tree()
+    assert np.array_equal(actual[of_classes.inbag.T], np.full(of_classes.inbag.sum(), -1))
 
 
 @pytest.mark.parametrize("groups", ["rows", PATIENTS], ids=["rows", "patients"])
@@ -90,8 +90,8 @@ def test_oob_predictions_are_means_of_trees(forest: Forest, groups: Any) -> None
     mean = reference.predictions.mean_scores(forest.tree_scores(forest.X), seen)
     expected = forest.predicted(mean)
     outputs = rfsize.tree_outputs(forest.model, forest.X, oob=True, groups=groups, **forest.training)
-    found = outputs.predict_proba(fill=np.nan) if forest.n_classes else outputs.predict(fill=np.nan)
-    np.testing.assert_allclose(found, expected, rtol=SINGLE, atol=SINGLE)
+    actual = outputs.predict_proba(fill=np.nan) if forest.n_classes else outputs.predict(fill=np.nan)
+    np.testing.assert_allclose(actual, expected, rtol=SINGLE, atol=SINGLE)
 
 
 @pytest.mark.parametrize("threshold", [0.23, 0.77])

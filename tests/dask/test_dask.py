@@ -65,9 +65,9 @@ def there(rows: Any, client: Any, **options: Any) -> Any:
 )  # fmt: skip
 def test_outputs_and_predictions(kind: str, form: str, client: Any) -> None:
     trained, rows = model(kind).model, FORMS[form]()
-    found, expected = rfsize.tree_outputs(trained, there(rows, client)), rfsize.tree_outputs(trained, FRESH)
-    assert np.array_equal(found.scores.mean, expected.scores.mean)
-    assert np.array_equal(found.scores.covariance(0, 0), expected.scores.covariance(0, 0))
+    actual, expected = rfsize.tree_outputs(trained, there(rows, client)), rfsize.tree_outputs(trained, FRESH)
+    assert np.array_equal(actual.scores.mean, expected.scores.mean)
+    assert np.array_equal(actual.scores.covariance(0, 0), expected.scores.covariance(0, 0))
     fast = rfsize.compile(trained)
     methods = ["predict"] if model(kind).n_classes == 0 else ["predict", "predict_labels", "predict_proba"]
     for method in methods:
@@ -86,10 +86,10 @@ def test_votes_sizes_and_cuts(kind: str, client: Any) -> None:
     assert np.array_equal(by_tree.by_tree(), expected.by_tree())
     y = da.from_array(TWO[:150], chunks=70)
     for options in ({"alpha": 0.8}, {"alpha": 0.8, "max_rows": 100}, {"metric": "scores", "tolerance": 0.5}):
-        found = rfsize.size(trained, there(rows, client), y, **options)
+        actual = rfsize.size(trained, there(rows, client), y, **options)
         expected = rfsize.size(trained, FRESH, TWO[:150], **options)
-        assert (found.n_trees, found.interval) == (expected.n_trees, expected.interval)
-        assert found.estimate.n_rows == expected.estimate.n_rows
+        assert (actual.n_trees, actual.interval) == (expected.n_trees, expected.interval)
+        assert actual.estimate.n_rows == expected.estimate.n_rows
     small = rfsize.truncate(trained, there(rows, client), alpha=0.8)
     assert np.array_equal(own_predict(small, FRESH), own_predict(rfsize.truncate(trained, FRESH, alpha=0.8), FRESH))
 
@@ -100,10 +100,10 @@ def test_votes_sizes_and_cuts(kind: str, client: Any) -> None:
 def test_certified_tables(goal: dict[str, Any], client: Any) -> None:
     rows = np.random.default_rng(3).normal(size=(1200, 6))
     chunks = da.from_array(rows, chunks=((1, 499, 7, 693), 6))
-    found = rfsize.StopTable.calibrate(model("lightgbm").model, there(chunks, client), **goal)
+    actual = rfsize.StopTable.calibrate(model("lightgbm").model, there(chunks, client), **goal)
     expected = rfsize.StopTable.calibrate(model("lightgbm").model, rows, **goal)
-    assert found.to_dict() == expected.to_dict()
-    assert found.certificate == expected.certificate
+    assert actual.to_dict() == expected.to_dict()
+    assert actual.certificate == expected.certificate
 
 
 def test_frames_keep_index_divisions_and_names_of_classes() -> None:
@@ -156,10 +156,10 @@ def on_workers(client: Any, values: np.ndarray, lengths: Sequence[int] = LENGTHS
 def test_forests_of_one_machine_out_of_bag(kind: str, options: dict[str, Any], client: Any) -> None:
     """Their rows may lie anywhere, and groups of rows on several workers."""
     trained = model(kind).model
-    found = rfsize.tree_outputs(trained, on_workers(client, X), TWO, oob=True, **options)
+    actual = rfsize.tree_outputs(trained, on_workers(client, X), TWO, oob=True, **options)
     expected = rfsize.tree_outputs(trained, X, TWO, oob=True, **options)
-    assert found.votes == expected.votes
-    assert rfsize.size(found, alpha=0.8).interval == rfsize.size(expected, alpha=0.8).interval
+    assert actual.votes == expected.votes
+    assert rfsize.size(actual, alpha=0.8).interval == rfsize.size(expected, alpha=0.8).interval
 
 
 def xgboost_inbag(booster: Any) -> np.ndarray:
@@ -203,8 +203,8 @@ def test_lightgbm_of_several_machines(client: Any) -> None:
     inbag = np.hstack([reference.bagging.lightgbm_inbag(15, length, SEED, 0.632) for length in lengths])
     labels = Forest("lightgbm", trained.booster_, X, TWO).tree_labels(X)
     rows = da.from_array(X, chunks=(lengths, 6))
-    found = rfsize.tree_outputs(trained, there(rows, client, layout=[[0], [1]]), TWO, oob=True).votes
-    assert np.array_equal(found.counts, reference.counting.votes(labels, 2, inbag))
+    actual = rfsize.tree_outputs(trained, there(rows, client, layout=[[0], [1]]), TWO, oob=True).votes
+    assert np.array_equal(actual.counts, reference.counting.votes(labels, 2, inbag))
     for layout in (None, [[0, 1]]):
         with pytest.raises(InbagError):
             rfsize.tree_outputs(trained, there(rows, client, layout=layout), oob=True)

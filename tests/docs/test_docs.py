@@ -60,16 +60,18 @@ def test_links_lead_to_files(page: Path) -> None:
 def examples() -> Iterator[Any]:
     """The examples of each docstring, to be run where nothing is imported yet, as a reader copies them."""
     # Where rfsize is editable, a package's path has more folders than its own, which hold its modules once more.
-    packages = {f"{one.__name__}.": [str(Path(str(one.__file__)).parent)] for one in (rfsize, rfsize.integrations)}
-    modules = {found.name for prefix, path in packages.items() for found in pkgutil.walk_packages(path, prefix)}
+    packages = {
+        f"{package.__name__}.": [str(Path(str(package.__file__)).parent)] for package in (rfsize, rfsize.integrations)
+    }
+    modules = {module.name for prefix, path in packages.items() for module in pkgutil.walk_packages(path, prefix)}
     for module in sorted(modules):
         try:
-            found = doctest.DocTestFinder().find(importlib.import_module(module), globs={})
+            tests = doctest.DocTestFinder().find(importlib.import_module(module), globs={})
         except ImportError as missing:
             if missing.name not in NEEDED:
                 raise
         else:
-            yield from (pytest.param(one, id=one.name) for one in found if one.examples)
+            yield from (pytest.param(test, id=test.name) for test in tests if test.examples)
 
 
 @pytest.mark.parametrize("example", list(examples()))

@@ -67,40 +67,40 @@ def imports_of(module: str, source: str, is_package: bool = False) -> Iterator[I
 
 
 def in_the_package() -> dict[str, list[Import]]:
-    found = {}
+    by_module = {}
     for package, folder in (("", ROOT / "rfsize"), ("integrations.", ROOT / "integrations")):
         for path in folder.rglob("*.py"):
             parts = path.relative_to(folder).with_suffix("").parts
             if package or parts[0] != "integrations":
                 module = (package + ".".join(parts)).removesuffix(".__init__")
-                found[module] = list(imports_of(module, path.read_text("utf-8"), path.name == "__init__.py"))
-    return found
+                by_module[module] = list(imports_of(module, path.read_text("utf-8"), path.name == "__init__.py"))
+    return by_module
 
 
-def is_allowed(one: Import) -> bool:
+def is_allowed(statement: Import) -> bool:
     """No later room, no private name of another module, and no framework outside of the integrations."""
-    room, other = one.importer.split(".")[0], one.imported.split(".")[0]
-    if (one.importer, other) in BEYOND:
+    room, other = statement.importer.split(".")[0], statement.imported.split(".")[0]
+    if (statement.importer, other) in BEYOND:
         return True
-    if not one.is_ours:
+    if not statement.is_ours:
         return room == "integrations" or other not in FRAMEWORKS
-    if one.name.startswith("_") and not one.name.startswith("__") and other != "_core":
+    if statement.name.startswith("_") and not statement.name.startswith("__") and other != "_core":
         return False
     if room == "showing" and other in ("api", "training"):  # texts and pictures name the types of what they show
-        return one.is_for_types
+        return statement.is_for_types
     if room == "integrations":
-        return other in OF_INTEGRATIONS or one.imported.split(".")[:2] == one.importer.split(".")[:2]
+        return other in OF_INTEGRATIONS or statement.imported.split(".")[:2] == statement.importer.split(".")[:2]
     return other in ROOMS.split()[: ROOMS.split().index(room) + 1]
 
 
 def circle(imports: list[Import]) -> list[str]:
     graph: dict[str, set[str]] = {}
-    modules = {one.importer for one in imports}
-    for one in imports:
-        inner = f"{one.imported}.{one.name}"
-        target = inner if inner in modules else one.imported
-        counts = one.is_ours and not one.is_for_types
-        graph.setdefault(one.importer, set()).update({target} - {one.importer} if counts else ())
+    modules = {statement.importer for statement in imports}
+    for statement in imports:
+        inner = f"{statement.imported}.{statement.name}"
+        target = inner if inner in modules else statement.imported
+        counts = statement.is_ours and not statement.is_for_types
+        graph.setdefault(statement.importer, set()).update({target} - {statement.importer} if counts else ())
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -110,9 +110,10 @@ def circle(imports: list[Import]) -> list[str]:
 
 def test_rooms_import_only_rooms_before_them() -> None:
     modules = in_the_package()
-    imports = [one for found in modules.values() for one in found]
+    imports = [statement for statements in modules.values() for statement in statements]
     assert {module.split(".")[0] for module in modules} <= {*ROOMS.split(), "integrations"}
-    assert [f"{one.importer} imports {one.name} of {one.imported}" for one in imports if not is_allowed(one)] == []
+    refused = [statement for statement in imports if not is_allowed(statement)]
+    assert [f"{of.importer} imports {of.name} of {of.imported}" for of in refused] == []
     assert circle(imports) == []
 
 
@@ -127,7 +128,7 @@ def test_rooms_import_only_rooms_before_them() -> None:
     ],
 )
 def test_the_rule_finds_faults(module: str, source: str) -> None:
-    assert [is_allowed(one) for one in imports_of(module, source)] == [False]
+    assert [is_allowed(statement) for statement in imports_of(module, source)] == [False]
 
 
 def run(code: str) -> str:

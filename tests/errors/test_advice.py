@@ -38,8 +38,8 @@ def _faults(text: str) -> list[str]:
 def test_calls_that_texts_advise_exist(paths: list[Path]) -> None:
     texts = {path: path.read_text(encoding="utf-8") for path in paths}
     strings = {path: _literals(text) if path.suffix == ".py" else [text] for path, text in texts.items()}
-    faults = {str(path): [fault for string in found for fault in _faults(string)] for path, found in strings.items()}
-    assert {path: found for path, found in faults.items() if found} == {}
+    faults = {str(path): [fault for string in parts for fault in _faults(string)] for path, parts in strings.items()}
+    assert {path: faulty for path, faulty in faults.items() if faulty} == {}
     assert sum(len(list(advised_calls(text))) for text in texts.values()) > 20
 
 

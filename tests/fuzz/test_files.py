@@ -19,7 +19,7 @@ import pandas as pd
 import pytest
 
 import rfsize
-from helpers.damaged import damaged_archive, damaged_bytes, damaged_numbers, damaged_text, damaged_values, some
+from helpers.damaged import damaged_archive, damaged_bytes, damaged_numbers, damaged_text, damaged_values, pick
 from helpers.models import FRESH, model
 from rfsize.cli import main
 from rfsize.exceptions import FileError
@@ -36,14 +36,14 @@ TABLE = pd.DataFrame(FRESH, columns=list("abcdef"))
 
 def damaged_json(content: bytes, rng: np.random.Generator) -> bytes:
     document = json.loads(content)
-    for _ in range(some(rng, (1, 1, 2, 3))):
+    for _ in range(pick(rng, (1, 1, 2, 3))):
         document = damaged_values(document, rng)
     return json.dumps(document).encode()
 
 
 def damaged_lines(content: bytes, rng: np.random.Generator) -> bytes:
     text = content.decode()
-    for _ in range(some(rng, (1, 1, 2, 3))):
+    for _ in range(pick(rng, (1, 1, 2, 3))):
         text = damaged_text(text, rng)
     return text.encode()
 
@@ -127,7 +127,7 @@ def test_damaged_files(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     whole, failures = Path(file).read_bytes(), []
     for number in range(CASES):
         rng = np.random.default_rng([number, len(name)])
-        Path(file).write_bytes(some(rng, damages)(whole, rng))
+        Path(file).write_bytes(pick(rng, damages)(whole, rng))
         outcome = _in_a_child(use, Path(file))
         if outcome:
             failures.append((number, outcome))

@@ -22,7 +22,7 @@ VALUES = (
 _TOKEN = re.compile(r"[^\s=:\[\]]+")
 
 
-def some(rng: np.random.Generator, choices: Any) -> Any:
+def pick(rng: np.random.Generator, choices: Any) -> Any:
     return choices[int(rng.integers(len(choices)))]
 
 
@@ -48,12 +48,12 @@ def damaged_text(text: str, rng: np.random.Generator) -> str:
     if kind == 1:
         return "\n".join([*lines[: at + 1], *lines[at:]])
     if kind == 2:
-        return "\n".join([*lines[:at], some(rng, lines), *lines[at + 1 :]])
+        return "\n".join([*lines[:at], pick(rng, lines), *lines[at + 1 :]])
     tokens = list(_TOKEN.finditer(lines[at]))
     if tokens:
         # Not the name, where there is anything else.
-        token = some(rng, tokens[1:] or tokens)
-        lines[at] = lines[at][: token.start()] + some(rng, NASTY) + lines[at][token.end() :]
+        token = pick(rng, tokens[1:] or tokens)
+        lines[at] = lines[at][: token.start()] + pick(rng, NASTY) + lines[at][token.end() :]
     return "\n".join(lines)
 
 
@@ -67,7 +67,7 @@ def damaged_values(document: Any, rng: np.random.Generator) -> Any:
             return document
         # Most of a document lies deep in it.
         deeper = [key for key in keys if isinstance(place[key], (dict, list)) and place[key]]
-        key = some(rng, deeper if deeper and rng.random() < 0.7 else keys)
+        key = pick(rng, deeper if deeper and rng.random() < 0.7 else keys)
         if not isinstance(place[key], (dict, list)) or not place[key] or rng.random() < 0.1:
             break
         place = place[key]
@@ -79,7 +79,7 @@ def damaged_values(document: Any, rng: np.random.Generator) -> Any:
     else:
         # Most readers look at the type first, so half of the values are of the same.
         alike = [value for value in VALUES if type(value) is type(place[key])]
-        place[key] = some(rng, alike if alike and rng.random() < 0.5 else VALUES)
+        place[key] = pick(rng, alike if alike and rng.random() < 0.5 else VALUES)
     return document
 
 
@@ -91,7 +91,7 @@ def damaged_archive(content: bytes, rng: np.random.Generator) -> bytes:
 def damaged_numbers(content: bytes, rng: np.random.Generator) -> bytes:
     """Numbers of one array of a compiled forest's file, or a value of its text, replaced by sound ones."""
     text, arrays = parts_of(content)
-    name = some(rng, ["", *(name for name in arrays if arrays[name].size)])
+    name = pick(rng, ["", *(name for name in arrays if arrays[name].size)])
     if not name:
         return file_of(damaged_values(text, rng), arrays, like=content)
     array = arrays[name]
@@ -99,7 +99,7 @@ def damaged_numbers(content: bytes, rng: np.random.Generator) -> bytes:
     if array.dtype.kind == "U" or rng.random() < 0.5:
         array[at] = array[other]
     elif array.dtype.kind == "f":
-        array[at] = some(rng, (0.0, -1.0, 1e308, -1e308, np.nan, np.inf, 5e-324))
+        array[at] = pick(rng, (0.0, -1.0, 1e308, -1e308, np.nan, np.inf, 5e-324))
     else:
         # One bit of a packed node is another column, rank or child.
         array.view(np.uint8)[int(rng.integers(array.nbytes))] ^= np.uint8(1 << int(rng.integers(8)))

@@ -121,10 +121,10 @@ class Forest:
 
     def predicted(self, score: np.ndarray) -> np.ndarray:
         """Probabilities of each class, (n_rows, n_classes), or numbers, (n_rows,), from mean scores."""
-        found = self.link(score)
+        predicted = self.link(score)
         if self.n_classes == 0:
-            return found[:, 0]
-        return found if found.shape[1] > 1 else np.hstack([1.0 - found, found])
+            return predicted[:, 0]
+        return predicted if predicted.shape[1] > 1 else np.hstack([1.0 - predicted, predicted])
 
     @cached_property
     def bags(self) -> np.ndarray:

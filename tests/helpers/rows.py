@@ -25,9 +25,9 @@ class Slices(lgb.Sequence):
         self.rows, self.n_read, self.batch_size = rows, 0, 37
 
     def __getitem__(self, index: Any) -> np.ndarray:
-        found = self.rows[index]
-        self.n_read += len(found) if found.ndim == 2 else 0
-        return found
+        rows = self.rows[index]
+        self.n_read += len(rows) if rows.ndim == 2 else 0
+        return rows
 
     def __len__(self) -> int:
         return len(self.rows)

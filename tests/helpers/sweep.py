@@ -126,29 +126,29 @@ TRAINING = {"grow", "grow validation", "fraction", "right-sized classifier", "ri
 
 def rows_of(y: Any) -> dict[str, tuple[Any, Any]]:
     """Rows and their truth, of each kind; ``y`` is the truth of the training rows."""
-    some, names = y[: len(FRESH)], list("abcdef")
+    truth, names = y[: len(FRESH)], list("abcdef")
     objects, holes, infinite = FRESH.astype(object), FRESH.copy(), FRESH.copy()
     objects[0, 1], holes[::7, 1], infinite[::7, 1] = "high", np.nan, np.inf
-    has_gaps = np.where(np.arange(len(FRESH)) == 3, None, some)
+    has_gaps = np.where(np.arange(len(FRESH)) == 3, None, truth)
     return {
         "training rows": (X, y),
-        "fresh rows": (FRESH, some),
-        "frame": (pd.DataFrame(FRESH, columns=names), pd.Series(some)),
-        "Polars": (pl.DataFrame(FRESH, schema=names), pl.Series(some)),
-        "Arrow": (pa.table(pd.DataFrame(FRESH, columns=names)), pa.array(some)),
+        "fresh rows": (FRESH, truth),
+        "frame": (pd.DataFrame(FRESH, columns=names), pd.Series(truth)),
+        "Polars": (pl.DataFrame(FRESH, schema=names), pl.Series(truth)),
+        "Arrow": (pa.table(pd.DataFrame(FRESH, columns=names)), pa.array(truth)),
         "sparse": (sp.csr_matrix(X), y),
-        "lists": (FRESH.tolist(), some.tolist()),
-        "one row": (FRESH[:1], some[:1]),
-        "no rows": (FRESH[:0], some[:0]),
+        "lists": (FRESH.tolist(), truth.tolist()),
+        "one row": (FRESH[:1], truth[:1]),
+        "no rows": (FRESH[:0], truth[:0]),
         "three columns": (X[:, :3], y),
-        "one dimension": (FRESH[:, 0], some),
-        "a Series": (pd.DataFrame(FRESH, columns=names).iloc[0], some),
-        "missing": (holes, some),
-        "infinite": (infinite, some),
-        "objects": (objects, some),
-        "text": (FRESH.astype(str), some),
-        "no X": (None, some),
-        "masked": (np.ma.masked_array(FRESH, FRESH > 1), some),
+        "one dimension": (FRESH[:, 0], truth),
+        "a Series": (pd.DataFrame(FRESH, columns=names).iloc[0], truth),
+        "missing": (holes, truth),
+        "infinite": (infinite, truth),
+        "objects": (objects, truth),
+        "text": (FRESH.astype(str), truth),
+        "no X": (None, truth),
+        "masked": (np.ma.masked_array(FRESH, FRESH > 1), truth),
         "long y": (FRESH, y),
         "two columns of y": (X, np.stack([y, y], axis=1)),
         "missing y": (FRESH, has_gaps),
@@ -156,9 +156,9 @@ def rows_of(y: Any) -> dict[str, tuple[Any, Any]]:
         "one class": (X, np.zeros(N_ROWS, dtype=int)),
         "no y": (X, None),
         "constant columns": (np.ones_like(X), y),
-        "huge": (FRESH * 1e300, some),
-        "a word": ("rows.csv", some),
-        "a dict": ({"a": FRESH[:, 0]}, some),
+        "huge": (FRESH * 1e300, truth),
+        "a word": ("rows.csv", truth),
+        "a dict": ({"a": FRESH[:, 0]}, truth),
     }
 
 

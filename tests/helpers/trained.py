@@ -71,8 +71,8 @@ def predicted(model: Any, X: Any) -> np.ndarray:
     """The framework's own: numbers, or the probability of each class."""
     if hasattr(model, "predict_proba"):
         return model.predict_proba(X)
-    found = np.asarray(model.predict(xgb.DMatrix(X) if isinstance(model, xgb.Booster) else X), dtype=float)
-    return np.column_stack([1.0 - found, found]) if is_of_two_classes(model) else found
+    probability = np.asarray(model.predict(xgb.DMatrix(X) if isinstance(model, xgb.Booster) else X), dtype=float)
+    return np.column_stack([1.0 - probability, probability]) if is_of_two_classes(model) else probability
 
 
 def is_of_two_classes(model: Any) -> bool:

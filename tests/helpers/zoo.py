@@ -196,10 +196,22 @@ def tree_scores(model: Any, X: Any) -> np.ndarray:
     return np.moveaxis(models.single_trees(model, X), 0, 1)
 
 
-def assert_same_bits(found: np.ndarray, own: np.ndarray, *, is_exact: bool) -> None:
+def assert_batches_agree(method: Callable[..., Any], X: np.ndarray) -> None:
+    """Rows get the same answers, by the same trees, in batches of every size."""
+    expected, trees = method([X[: len(X) // 2], X[len(X) // 2 :]], return_trees=True)  # the way of many rows
+    for size in (1, 2, 16, 17, 500, 512, 513):
+        for rows in (slice(size), slice(size, 2 * size)):
+            actual, n_used = method(X[rows], return_trees=True)
+            assert actual.dtype == expected.dtype
+            assert np.array_equal(actual, expected[rows])
+            assert np.array_equal(method(X[rows]), actual)
+            assert np.array_equal(n_used, trees[rows])
+
+
+def assert_same_bits(actual: np.ndarray, own: np.ndarray, *, is_exact: bool) -> None:
     """Equal, but for the last bits of a link that the mathematics library of the platform rounds."""
-    assert (found.dtype, found.shape) == (own.dtype, own.shape)
+    assert (actual.dtype, actual.shape) == (own.dtype, own.shape)
     if own.dtype.kind != "f":
-        found, own, is_exact = (found != own).astype(float), np.zeros(own.shape), True
-    units = np.abs(found - own) / np.spacing(np.maximum(np.abs(own), 0.25))
+        actual, own, is_exact = (actual != own).astype(float), np.zeros(own.shape), True
+    units = np.abs(actual - own) / np.spacing(np.maximum(np.abs(own), 0.25))
     assert units.max() <= (0 if is_exact else 8)

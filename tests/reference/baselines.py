@@ -32,13 +32,13 @@ def mcnemar_sizes(
 ) -> dict[tuple[int, int], tuple[float, bool]]:
     """p, and whether the larger is the better, of all pairs of sizes."""
     winners = [prefix_majority(row, [True] * len(row)) for row in votes.tolist()]
-    found = {}
+    results = {}
     for m in sizes:
         for n in sizes:
             b = sum(row[m - 1] == label != row[n - 1] for row, label in zip(winners, y.tolist(), strict=True))
             c = sum(row[n - 1] == label != row[m - 1] for row, label in zip(winners, y.tolist(), strict=True))
-            found[m, n] = (mcnemar(b, c, exact), c > b)
-    return found
+            results[m, n] = (mcnemar(b, c, exact), c > b)
+    return results
 
 
 def mcnemar_size(votes: np.ndarray, y: np.ndarray, sizes: list[int], level: float, exact: bool = False) -> int:
@@ -67,11 +67,11 @@ def prefix_accuracy(votes: np.ndarray, y: np.ndarray, inbag: np.ndarray | None) 
     """Accuracy of the first 1, 2, … trees, on the rows on which any of them may vote."""
     out = np.ones(votes.shape, dtype=bool) if inbag is None else ~inbag.T
     winners = [prefix_majority(row, may) for row, may in zip(votes.tolist(), out.tolist(), strict=True)]
-    found = []
+    results = []
     for n in range(votes.shape[1]):
         known = [(row[n], label) for row, label in zip(winners, y.tolist(), strict=True) if row[n] is not None]
-        found.append(Fraction(sum(winner == label for winner, label in known), len(known)))
-    return found
+        results.append(Fraction(sum(winner == label for winner, label in known), len(known)))
+    return results
 
 
 def banfield(accuracy: list[Fraction], window: int, batch: int) -> tuple[int, int | None]:

@@ -14,9 +14,9 @@ def mean_scores(score: np.ndarray, seen: np.ndarray) -> np.ndarray:
     mean = np.full((n_rows, n_scores), np.nan)
     for row in range(n_rows):
         for k in range(n_scores):
-            asked = [
+            values = [
                 float(score[tree, row, k]) for tree in range(n_trees) if not seen[tree, row, min(k, seen.shape[2] - 1)]
             ]
-            if asked:
-                mean[row, k] = sum(asked) / len(asked)
+            if values:
+                mean[row, k] = sum(values) / len(values)
     return mean

@@ -23,4 +23,4 @@ def left_out(score: np.ndarray, inbag: np.ndarray) -> list[np.ndarray]:
 
 def counts(members: list[np.ndarray]) -> np.ndarray:
     """Votes of each row's members for the class of their highest score."""
-    return np.array([[sum(vote.argmax() == k for vote in one) for k in range(one.shape[1])] for one in members])
+    return np.array([[sum(vote.argmax() == k for vote in votes) for k in range(votes.shape[1])] for votes in members])

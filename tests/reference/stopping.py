@@ -18,36 +18,36 @@ def papers_rule(prior: dict[tuple[int, ...], Fraction], row: list[int], alpha: F
     A row stops with the class that leads the votes polled if it wins with a probability above α, or can no longer lose.
     """
     n_classes = len(next(iter(prior)))
-    for asked in range(1, len(row) + 1):
-        counts = [row[:asked].count(label) for label in range(n_classes)]
-        certain = settled(counts, len(row) - asked)
+    for n_used in range(1, len(row) + 1):
+        counts = [row[:n_used].count(label) for label in range(n_classes)]
+        certain = settled(counts, len(row) - n_used)
         if certain >= 0:
-            return certain, asked
+            return certain, n_used
         leader, wins = counts.index(max(counts)), tally_masses(prior, counts)
         if counts.count(max(counts)) == 1:
             distance = wins[leader] - alpha * sum(wins)
             if abs(distance) <= CLOSE * sum(wins):
                 return None
             if distance > 0:
-                return leader, asked
+                return leader, n_used
     raise AssertionError("after the last vote nothing can change")
 
 
 def leaders_rule(prior: list[Fraction], row: list[int], n_classes: int, alpha: Fraction) -> tuple[int, int] | None:
     """Label and trees asked by the votes for the two leading classes, whose tally the prior is over."""
     enough = 1 - (1 - alpha) / (n_classes - 1)  # the rivals share the disagreement
-    for asked in range(1, len(row) + 1):
-        counts = [row[:asked].count(label) for label in range(n_classes)]
+    for n_used in range(1, len(row) + 1):
+        counts = [row[:n_used].count(label) for label in range(n_classes)]
         first, second = sorted(range(n_classes), key=lambda label: (-counts[label], label))[:2]
-        certain = settled(counts, len(row) - asked)
+        certain = settled(counts, len(row) - n_used)
         if certain >= 0:
-            return certain, asked
+            return certain, n_used
         wins = urn_masses(prior, counts[first] + counts[second], counts[first])
         if counts[first] > counts[second]:
             if abs(wins[1] - enough * sum(wins)) <= CLOSE * sum(wins):
                 return None
             if wins[1] > enough * sum(wins):
-                return first, asked
+                return first, n_used
     raise AssertionError("after the last vote nothing can change")
 
 
@@ -79,7 +79,7 @@ def weighted_stop(weights: list[float], row: list[int], n_classes: int) -> tuple
     exact = [Fraction(weight) for weight in weights]
     order = sorted((member for member in range(len(row)) if exact[member]), key=lambda member: (-exact[member], member))
     tallies, remaining = [Fraction(0)] * n_classes, sum(exact, Fraction(0))
-    for asked, member in enumerate(order, start=1):
+    for n_used, member in enumerate(order, start=1):
         tallies[row[member]] += exact[member]
         remaining -= exact[member]
         outcomes = set()
@@ -87,7 +87,7 @@ def weighted_stop(weights: list[float], row: list[int], n_classes: int) -> tuple
             final = [tally + remaining * (index == rival) for index, tally in enumerate(tallies)]
             outcomes.add(final.index(max(final)))
         if len(outcomes) == 1:
-            return outcomes.pop(), asked
+            return outcomes.pop(), n_used
     raise AssertionError("the last member settles the outcome")
 
 
@@ -136,8 +136,8 @@ def boosted_left(score: np.ndarray, of_pool: np.ndarray, steepness: object) -> n
     relative = added / np.sqrt((of_others**2).mean(axis=(0, 2)))[:, None]
     left = np.sqrt(((of_pool[:, -1:] - of_pool) ** 2).mean(axis=(0, 2)))
     moves = np.empty(score.shape[:2])
-    for asked in range(1, score.shape[1] + 1):
-        squares = ((relative[:, :asked] - relative[:, :asked].mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
-        spread = np.sqrt((16 + squares) / (15 + asked))
-        moves[:, asked - 1] = (spread * steepness(score[:, asked - 1])).max(axis=1) * left[asked - 1]
+    for n_used in range(1, score.shape[1] + 1):
+        squares = ((relative[:, :n_used] - relative[:, :n_used].mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
+        spread = np.sqrt((16 + squares) / (15 + n_used))
+        moves[:, n_used - 1] = (spread * steepness(score[:, n_used - 1])).max(axis=1) * left[n_used - 1]
     return moves

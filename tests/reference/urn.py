@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 
-def urn_masses(prior: list[Fraction], asked: int, count: int) -> tuple[Fraction, Fraction]:
+def urn_masses(prior: list[Fraction], n_votes: int, count: int) -> tuple[Fraction, Fraction]:
     """P(``count`` of the first ``asked`` votes are for class 1, and class 0, or 1, wins), as sums over the tallies."""
     n_trees = len(prior) - 1
     wins = [Fraction(0), Fraction(0)]
     for tally, weight in enumerate(prior):
-        if count <= tally and asked - count <= n_trees - tally:
-            ways = math.comb(tally, count) * math.comb(n_trees - tally, asked - count)
-            wins[2 * tally > n_trees] += weight * Fraction(ways, math.comb(n_trees, asked))
+        if count <= tally and n_votes - count <= n_trees - tally:
+            ways = math.comb(tally, count) * math.comb(n_trees - tally, n_votes - count)
+            wins[2 * tally > n_trees] += weight * Fraction(ways, math.comb(n_trees, n_votes))
     return wins[0], wins[1]
 
 
@@ -69,13 +69,13 @@ def smoothed_by_the_authors(histogram: list[int]) -> list[Fraction]:
 
 def tallies_of(rows: list[tuple[int, int]], n_trees: int) -> list[int]:
     """How many rows have each number of ``n_trees`` votes for class 1, with their own votes scaled and rounded."""
-    tallies = [scaled_tally(one, zero + one, n_trees) for zero, one in rows if zero + one]
+    tallies = [scaled_tally(of_class, zero + of_class, n_trees) for zero, of_class in rows if zero + of_class]
     return [tallies.count(tally) for tally in range(n_trees + 1)]
 
 
-def scaled_tally(votes_of_class: int, asked: int, n_trees: int) -> int:
+def scaled_tally(votes_of_class: int, n_votes: int, n_trees: int) -> int:
     """The whole number nearest to the fraction of ``n_trees``, halves downwards."""
-    return math.ceil(Fraction(votes_of_class * n_trees, asked) - Fraction(1, 2))
+    return math.ceil(Fraction(votes_of_class * n_trees, n_votes) - Fraction(1, 2))
 
 
 def pair_tallies_of(rows: list[tuple[int, ...]], n_trees: int) -> list[Fraction]:

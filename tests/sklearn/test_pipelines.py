@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ LAST = {
         n_estimators=1, num_parallel_tree=60, learning_rate=1, subsample=0.5, colsample_bynode=0.6, random_state=0
     ),
 }
+FOREST = LAST["scikit-learn"]
 
 
 def steps() -> Any:
@@ -46,11 +48,12 @@ def steps() -> Any:
     ).set_output(transform="pandas")
 
 
+@cache
 def fitted(*last: Any) -> Any:
     return clone(make_pipeline(steps(), *last)).fit(TRAIN, OF_TRAIN)
 
 
-@pytest.fixture(scope="module", params=LAST)
+@pytest.fixture(params=LAST)
 def pipeline(request: pytest.FixtureRequest) -> Any:
     return fitted(LAST[request.param])
 
@@ -88,19 +91,18 @@ def test_table_stops_rows_of_the_last_step(pipeline: Any) -> None:
 
 
 def test_model_may_lie_deeper() -> None:
-    forest = LAST["scikit-learn"]
-    deep = fitted("passthrough", make_pipeline(StandardScaler(), forest))
+    deep = fitted("passthrough", make_pipeline(StandardScaler(), FOREST))
     outputs = rfsize.tree_outputs(deep, NEW)
     assert rfsize.truncate(outputs, alpha=0.9)[-1][0] is not deep[-1][0]
     assert rfsize.truncate(deep, n_trees=3)[-1][-1].n_estimators == 3
-    alone = make_pipeline(clone(forest)).fit(NEW[["fare"]], OF_NEW)
+    alone = make_pipeline(clone(FOREST)).fit(NEW[["fare"]], OF_NEW)
     assert rfsize.truncate(alone, n_trees=2).predict(NEW[["fare"]]).shape == OF_NEW.shape
-    cut = FixedThresholdClassifier(fitted(forest), threshold=0.3).fit(TRAIN, OF_TRAIN)
-    inside = fitted(FixedThresholdClassifier(forest, threshold=0.3))
+    cut = FixedThresholdClassifier(fitted(FOREST), threshold=0.3).fit(TRAIN, OF_TRAIN)
+    inside = fitted(FixedThresholdClassifier(FOREST, threshold=0.3))
     assert rfsize.tree_outputs(cut, NEW).votes == rfsize.tree_outputs(inside, NEW).votes
     small, other = (rfsize.truncate(model, n_trees=3) for model in (cut, inside))
     assert small.predict(NEW).tolist() == other.predict(NEW).tolist()
-    grown = fitted(RightSizedClassifier(forest, alpha=0.9))
+    grown = fitted(RightSizedClassifier(FOREST, alpha=0.9))
     assert isinstance(rfsize.truncate(grown, n_trees=2)[-1], RightSizedClassifier)
 
 
@@ -111,25 +113,23 @@ def test_boosted_trees_at_the_end() -> None:
     assert (small.predict(NEW) == boosted.predict(NEW)).mean() >= 0.9
 
 
-FOREST = fitted(LAST["scikit-learn"])
-ENCODER = make_column_transformer((TargetEncoder(), ["city"]), ("passthrough", ["fare"]))
-ENCODED = make_pipeline(ENCODER, clone(FOREST[-1])).fit(TRAIN, OF_TRAIN)
+ENCODED = make_pipeline(make_column_transformer((TargetEncoder(), ["city"]), ("passthrough", ["fare"])), FOREST)
 SEARCH = GridSearchCV(LAST["scikit-learn"], {"max_features": [1]}, cv=2)
 REFUSED = {
     "ends with no model": (lambda: rfsize.size(fitted("passthrough"), NEW), "passthrough"),
     "ends with a step": (lambda: rfsize.size(fitted(StandardScaler()), NEW), "StandardScaler"),
     "unfitted": (lambda: rfsize.size(make_pipeline(steps(), RandomForestClassifier()), NEW), "not fitted"),
-    "unfitted step": (lambda: rfsize.size(make_pipeline(steps(), FOREST[-1]), NEW), "steps"),
-    "a column is missing": (lambda: rfsize.size(FOREST, NEW[["age", "city"]]), "fare"),
-    "made rows": (lambda: rfsize.size(FOREST, FOREST[:-1].transform(NEW)), "steps"),
-    "rows in pieces": (lambda: rfsize.size(FOREST, [NEW[:50], NEW[50:]]), "pieces"),
-    "compile": (lambda: rfsize.compile(FOREST), r"pipeline\[-1\]"),
+    "unfitted step": (lambda: rfsize.size(make_pipeline(steps(), fitted(FOREST)[-1]), NEW), "steps"),
+    "a column is missing": (lambda: rfsize.size(fitted(FOREST), NEW[["age", "city"]]), "fare"),
+    "made rows": (lambda: rfsize.size(fitted(FOREST), fitted(FOREST)[:-1].transform(NEW)), "steps"),
+    "rows in pieces": (lambda: rfsize.size(fitted(FOREST), [NEW[:50], NEW[50:]]), "pieces"),
+    "compile": (lambda: rfsize.compile(fitted(FOREST)), r"pipeline\[-1\]"),
     "grow": (lambda: rfsize.grow(make_pipeline(steps(), RandomForestClassifier()), TRAIN, OF_TRAIN), "RightSized"),
-    "add trees": (lambda: rfsize.grow(FOREST, TRAIN, OF_TRAIN), r"pipeline\[-1\]"),
+    "add trees": (lambda: rfsize.grow(fitted(FOREST), TRAIN, OF_TRAIN), r"pipeline\[-1\]"),
     "cv": (lambda: rfsize.tree_outputs(make_pipeline(steps(), LAST["XGBoost"]), X, Y, cv=2), "Pipeline"),
-    "other rows in training": (lambda: rfsize.size(ENCODED, TRAIN, oob=True), "fit_transform"),
+    "other rows in training": (lambda: rfsize.size(ENCODED.fit(TRAIN, OF_TRAIN), TRAIN, oob=True), "fit_transform"),
     "search": (lambda: rfsize.size(SEARCH, NEW), "best_estimator_"),
-    "calibration": (lambda: rfsize.size(CalibratedClassifierCV(FOREST), NEW), "calibrated_classifiers_"),
+    "calibration": (lambda: rfsize.size(CalibratedClassifierCV(fitted(FOREST)), NEW), "calibrated_classifiers_"),
 }
 
 

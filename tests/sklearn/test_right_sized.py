@@ -131,7 +131,7 @@ def test_tags_are_those_of_the_estimator() -> None:
 # ----------------------------------------------------------------------------------------------------------- the size
 
 
-@pytest.mark.parametrize("kind", CLASSIFIERS)
+@pytest.mark.parametrize("kind", [kind for kind in CLASSIFIERS if kind != "extra-trees"])
 def test_classifiers_are_the_forests_that_grow_grows(kind: str) -> None:
     before = repr(CLASSIFIERS[kind].get_params())
     model = classifier(kind, min_trees=100)
@@ -139,13 +139,11 @@ def test_classifiers_are_the_forests_that_grow_grows(kind: str) -> None:
     assert repr(CLASSIFIERS[kind].get_params()) == before
     assert report.enough
     assert model.n_trees_ == n_trees(model.estimator_) == report.n_kept
-    assert report.source == ("cross-validation" if kind == "extra-trees" else "oob")
-    assert (model.oob_refusal_ is None) == (report.source == "oob")
+    assert (report.source, model.oob_refusal_) == ("oob", None)
     assert np.mean(model.predict(X) == Y) > 0.75
-    if report.source == "oob":
-        grown, expected = rfsize.grow(CLASSIFIERS[kind], X, Y, alpha=0.9)
-        assert report.to_dict() == expected.to_dict()
-        np.testing.assert_array_equal(model.predict_proba(FRESH), grown.predict_proba(FRESH))
+    grown, expected = rfsize.grow(CLASSIFIERS[kind], X, Y, alpha=0.9)
+    assert report.to_dict() == expected.to_dict()
+    np.testing.assert_array_equal(model.predict_proba(FRESH), grown.predict_proba(FRESH))
 
 
 @pytest.mark.parametrize("kind", REGRESSORS)
@@ -219,9 +217,11 @@ def test_what_cannot_be_out_of_bag_is_cross_validated() -> None:
     whole = RandomForestClassifier(max_depth=4, bootstrap=False, max_features=0.5, random_state=1)
     large_bags = XGBClassifier(**{**XGBOOST, "subsample": 0.98})
     no_split = LGBMClassifier(**{**LIGHTGBM, "min_child_samples": 300})
-    for estimator in (LGBMClassifier(**{**LIGHTGBM, "subsample_freq": 0}), whole, large_bags, no_split):
+    in_all = LGBMClassifier(**{**LIGHTGBM, "subsample_freq": 0})
+    for estimator in (in_all, whole, large_bags, no_split, CLASSIFIERS["extra-trees"]):
         model = classifier(estimator, Y, max_trees=60)
         assert model.report_.source == "cross-validation"
+        assert model.n_trees_ == n_trees(model.estimator_) == model.report_.n_kept
         assert model.oob_refusal_
         for name in ("oob_decision_function_", "oob_score_"):
             assert not hasattr(model, name)
@@ -280,10 +280,10 @@ def test_metrics(cv: Any) -> None:
 )
 def test_labels_come_back_as_they_were_given(kind: str, names: np.ndarray) -> None:
     model, labels = classifier(kind, names[Y]), classifier(kind).predict(FRESH)
-    found = model.predict(FRESH)
+    actual = model.predict(FRESH)
     assert model.classes_.tolist() == sorted(names.tolist())
-    assert (found.dtype, model.classes_.dtype) == (names.dtype, names.dtype)
-    assert np.mean(found == names[labels]) > 0.9
+    assert (actual.dtype, model.classes_.dtype) == (names.dtype, names.dtype)
+    assert np.mean(actual == names[labels]) > 0.9
     assert model.predict_proba(FRESH).shape == (200, 2)
 
 
@@ -434,8 +434,8 @@ def test_weights_are_routed_to_an_estimator_that_requests_them(kind: str) -> Non
             RightSizedClassifier(clone(CLASSIFIERS[kind]).set_fit_request(sample_weight=wanted), **LIMITS)
             for wanted in (True, False)
         )
-        found = requests.fit(X, Y, sample_weight=WEIGHT).predict_proba(FRESH)
-        np.testing.assert_array_equal(found, weighted)
+        actual = requests.fit(X, Y, sample_weight=WEIGHT).predict_proba(FRESH)
+        np.testing.assert_array_equal(actual, weighted)
         with pytest.raises(TypeError, match="sample_weight"):
             declines.fit(X, Y, sample_weight=WEIGHT)
         with pytest.raises(ValueError, match="sample_weight"):
@@ -450,10 +450,8 @@ def test_weights_are_routed_to_an_estimator_that_requests_them(kind: str) -> Non
     np.testing.assert_array_equal(inside.predict_proba(scaled), again.predict_proba(scaled))
 
 
+@pytest.mark.filterwarnings("ignore::rfsize.exceptions.NotConvergedWarning")
 def test_a_number_of_trees_that_the_estimator_sets_is_the_most() -> None:
-    with pytest.warns(NotConvergedWarning):
-        model = RightSizedClassifier(RandomForestClassifier(30, random_state=0), alpha=0.9999).fit(X, Y)
-    assert model.n_trees_ == 30
-    with pytest.warns(NotConvergedWarning):
-        model = RightSizedClassifier(RandomForestClassifier(30, random_state=0), alpha=0.9999, max_trees=40).fit(X, Y)
-    assert model.n_trees_ == 40
+    forest = RandomForestClassifier(30, random_state=0)
+    assert RightSizedClassifier(forest, alpha=0.9999).fit(X, Y).n_trees_ == 30
+    assert RightSizedClassifier(forest, alpha=0.9999, max_trees=40).fit(X, Y).n_trees_ == 40

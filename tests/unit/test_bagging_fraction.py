@@ -62,21 +62,21 @@ def standard_error(values: np.ndarray) -> float:
 @BOOSTERS
 @pytest.mark.parametrize("task", ["two", "three"])
 def test_curve_is_that_of_plain_forests(framework: str, task: str) -> None:
-    found, outputs = search(framework, [0.7, 0.2, 0.45], task, voting="hard"), plain(framework, task)  # in any order
+    result, outputs = search(framework, [0.7, 0.2, 0.45], task, voting="hard"), plain(framework, task)  # in any order
     losses, voted = wrong(outputs, task), common(outputs)
     best = losses.mean(axis=1).argmin()
-    assert (found.curve["fraction"].tolist(), found.best) == (list(GRID), GRID[best])
-    assert (found.n_rows, found.n_dropped) == (voted.sum(), (~voted).sum())
-    np.testing.assert_allclose(found.curve["error"], losses.mean(axis=1))
-    np.testing.assert_allclose(found.curve["standard_error"], [standard_error(row) for row in losses])
-    np.testing.assert_allclose(found.curve["difference"], (losses - losses[best]).mean(axis=1), atol=1e-12)
-    assert ((found.curve["trees"] == TREES).all(), found.trees_grown) == (True, 3 * TREES)
+    assert (result.curve["fraction"].tolist(), result.best) == (list(GRID), GRID[best])
+    assert (result.n_rows, result.n_dropped) == (voted.sum(), (~voted).sum())
+    np.testing.assert_allclose(result.curve["error"], losses.mean(axis=1))
+    np.testing.assert_allclose(result.curve["standard_error"], [standard_error(row) for row in losses])
+    np.testing.assert_allclose(result.curve["difference"], (losses - losses[best]).mean(axis=1), atol=1e-12)
+    assert ((result.curve["trees"] == TREES).all(), result.trees_grown) == (True, 3 * TREES)
 
 
 @BOOSTERS
 def test_noise_is_of_rows_and_trees(framework: str) -> None:
     """Rows are paired; trees add no more than the jackknife over twenty parts, of which rows have some on their own."""
-    found, outputs = search(framework, voting="hard"), plain(framework)
+    result, outputs = search(framework, voting="hard"), plain(framework)
     losses, of_trees = wrong(outputs), []
     for of in outputs:
         errors = []
@@ -85,10 +85,10 @@ def test_noise_is_of_rows_and_trees(framework: str) -> None:
             counts = np.stack([(votes == label).sum(axis=1) for label in (0, 1)], axis=1)
             errors.append((counts.argmax(axis=1) != Y["two"])[counts.any(axis=1)].mean())
         of_trees.append(19.0 * np.var(errors))
-    best = int(found.curve["difference"].argmin())
+    best = int(result.curve["difference"].argmin())
     of_rows = np.array([standard_error(row - losses[best]) for row in losses])
     largest = np.where(np.arange(3) == best, 0.0, np.sqrt(of_rows**2 + np.array(of_trees) + of_trees[best]))
-    errors = found.curve["difference_se"]
+    errors = result.curve["difference_se"]
     assert (of_rows <= errors + 1e-12).all()
     assert (errors <= 1.05 * largest).all()
 
@@ -106,12 +106,12 @@ def test_voting_of_labels(framework: str) -> None:
 @BOOSTERS
 def test_own_fraction_stays_unless_another_gains(framework: str) -> None:
     for own in (0.2, 0.5):
-        found = search(framework, rule="keep", params={NAMED[framework]: own})
-        assert found.curve["fraction"].tolist() == sorted({*GRID, own})
-        at = found.curve[found.curve["fraction"] == own][0]
-        assert (found.own, found.params[NAMED[framework]]) == (own, found.best)
-        assert (found.gain > 0.0) == (found.best != own)
-        assert found.gain <= at["difference"]
+        result = search(framework, rule="keep", params={NAMED[framework]: own})
+        assert result.curve["fraction"].tolist() == sorted({*GRID, own})
+        at = result.curve[result.curve["fraction"] == own][0]
+        assert (result.own, result.params[NAMED[framework]]) == (own, result.best)
+        assert (result.gain > 0.0) == (result.best != own)
+        assert result.gain <= at["difference"]
     assert (search(framework, rule="keep").own, search(framework).gain) == (None, None)
 
 
@@ -140,8 +140,8 @@ def test_far_worse_fraction_does_not_stay() -> None:
     """On labels without noise a tree of a few rows cannot keep up with one of hundreds."""
     y = ((ALL[:, 0] > 0) ^ (ALL[:, 1] > 0)).astype(int)
     params, of = {**params_for("xgboost", y), "max_depth": 0, "subsample": 0.02}, {"n_trees": 60, "progress": False}
-    found = rfsize.select_bagging_fraction(params, data_for("xgboost", ALL, y), fractions=[0.03, 0.5], **of)
-    assert (found.own, found.best) == (0.02, 0.5)
+    result = rfsize.select_bagging_fraction(params, data_for("xgboost", ALL, y), fractions=[0.03, 0.5], **of)
+    assert (result.own, result.best) == (0.02, 0.5)
 
 
 @BOOSTERS
@@ -157,11 +157,11 @@ def test_weights_count(framework: str) -> None:
 def test_parameters_of_the_result_grow_a_forest(framework: str) -> None:
     params, data = params_for(framework, Y["two"]), data_for(framework, X, Y["two"])
     before = dict(params)
-    found = rfsize.select_bagging_fraction(params, data, fractions=GRID, **OPTIONS)
-    forest, report = rfsize.grow(found.params, data, alpha=0.8)
+    result = rfsize.select_bagging_fraction(params, data, fractions=GRID, **OPTIONS)
+    forest, report = rfsize.grow(result.params, data, alpha=0.8)
     assert (params, report.enough) == (before, True)
     share = rfsize.tree_outputs(forest, X, oob=True).votes.n_votes.mean() / report.n_kept
-    assert share == pytest.approx(1.0 - found.best, abs=0.05)
+    assert share == pytest.approx(1.0 - result.best, abs=0.05)
     of_seeds = [search(framework, seed=seed).curve["error"].tolist() for seed in (3, 3, 4)]
     assert of_seeds[0] == of_seeds[1] != of_seeds[2]
 
@@ -194,13 +194,13 @@ def test_scorers_see_out_of_bag_probabilities(framework: str) -> None:
 @pytest.mark.filterwarnings("ignore::rfsize.exceptions.ForestWarning")
 @BOOSTERS
 def test_numbers_by_squared_error(framework: str) -> None:
-    found, predicted = search(framework, task="number"), [of.predict() for of in plain(framework, "number")]
+    result, predicted = search(framework, task="number"), [of.predict() for of in plain(framework, "number")]
     known = ~np.isnan(predicted).any(axis=0)
     expected = [np.mean((of - Y["number"])[known] ** 2) for of in predicted]
-    np.testing.assert_allclose(found.curve["error"], expected, rtol=1e-5)
+    np.testing.assert_allclose(result.curve["error"], expected, rtol=1e-5)
     scored = search(framework, task="number", metric="neg_mean_squared_error")
-    np.testing.assert_allclose(-scored.curve["score"], found.curve["error"])
-    assert (scored.best, found.of_labels) == (found.best, False)
+    np.testing.assert_allclose(-scored.curve["score"], result.curve["error"])
+    assert (scored.best, result.of_labels) == (result.best, False)
 
 
 # Estimators
@@ -213,10 +213,10 @@ def test_estimators_are_searched_as_their_parameters(framework: str) -> None:
     params.pop("boosting", None)
     estimator: Any = lgb.LGBMClassifier(boosting_type="rf", **params) if framework == "lightgbm" else None
     estimator = estimator or xgb.XGBClassifier(n_estimators=1, learning_rate=1, num_parallel_tree=9, **params)
-    found, expected = search_estimator(estimator, Y["two"]), search(framework, [0.2, 0.4])
-    assert found.curve["error"].tolist() == pytest.approx(expected.curve["error"].tolist(), abs=1e-12)
-    assert (found.best, found.n_rows) == (expected.best, expected.n_rows)
-    assert found.params.get_params()["subsample"] == found.best
+    result, expected = search_estimator(estimator, Y["two"]), search(framework, [0.2, 0.4])
+    assert result.curve["error"].tolist() == pytest.approx(expected.curve["error"].tolist(), abs=1e-12)
+    assert (result.best, result.n_rows) == (expected.best, expected.n_rows)
+    assert result.params.get_params()["subsample"] == result.best
 
 
 @pytest.mark.parametrize("bootstrap", [True, False])
@@ -225,15 +225,15 @@ def test_ensembles_of_scikit_learn(bootstrap: bool) -> None:
     names = np.array(["no", "yes"])[Y["two"]]
     forest: Any = RandomForestClassifier(max_depth=5, random_state=7)
     forest = forest if bootstrap else BaggingClassifier(bootstrap=False, random_state=7)
-    found = search_estimator(forest, names)
+    result = search_estimator(forest, names)
     rows = {0.2: 75, 0.4: 200} if bootstrap else {0.2: 60, 0.4: 120}
     fitted = [clone(forest).set_params(n_estimators=TREES, max_samples=n).fit(X, names) for n in rows.values()]
     outputs = [rfsize.tree_outputs(of, X, names, oob=True) for of in fitted]
     losses = [(of.predict_labels(fill="none") != names)[common(outputs)].mean() for of in outputs]
-    assert found.curve["error"].tolist() == pytest.approx(losses, abs=1e-12)
-    assert (found.n_rows, found.params.max_samples) == (common(outputs).sum(), rows[found.best])
+    assert result.curve["error"].tolist() == pytest.approx(losses, abs=1e-12)
+    assert (result.n_rows, result.params.max_samples) == (common(outputs).sum(), rows[result.best])
     with pytest.raises(NotFittedError):
-        found.params.predict(X)
+        result.params.predict(X)
 
 
 LIGHTGBM = {"boosting_type": "rf", "subsample_freq": 1, "n_jobs": 1, "verbose": -1}
@@ -268,8 +268,8 @@ def test_default_grid_is_that_of_the_paper() -> None:
 
 def test_fractions_with_too_few_votes_are_left_out() -> None:
     """Of a row in the bag of nearly all trees, 40 trees say next to nothing."""
-    found = search_estimator(
+    result = search_estimator(
         BaggingClassifier(max_samples=0.95, bootstrap=False, random_state=0), Y["two"], rule="keep"
     )
-    assert (found.left_out, found.curve["fraction"].tolist()) == ((0.95,), [0.2, 0.4])
-    assert found.best in (0.2, 0.4)
+    assert (result.left_out, result.curve["fraction"].tolist()) == ((0.95,), [0.2, 0.4])
+    assert result.best in (0.2, 0.4)

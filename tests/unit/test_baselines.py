@@ -27,14 +27,14 @@ def voted(draw: st.DrawFn) -> Any:
     return votes, y, inbag
 
 
-def assert_as_restated(found: Any, votes: np.ndarray, y: np.ndarray, *, exact: bool = False) -> None:
-    sizes = found.sizes.tolist()
+def assert_as_restated(result: Any, votes: np.ndarray, y: np.ndarray, *, exact: bool = False) -> None:
+    sizes = result.sizes.tolist()
     pairs = reference.baselines.mcnemar_sizes(votes, y, sizes, exact)
-    np.testing.assert_allclose(found.p_values, [[pairs[m, n][0] for n in sizes] for m in sizes], rtol=1e-9)
-    beaten = [[n > m and pairs[m, n][0] < found.level and pairs[m, n][1] for n in sizes] for m in sizes]
-    assert np.array_equal(found.beaten, beaten)
+    np.testing.assert_allclose(result.p_values, [[pairs[m, n][0] for n in sizes] for m in sizes], rtol=1e-9)
+    beaten = [[n > m and pairs[m, n][0] < result.level and pairs[m, n][1] for n in sizes] for m in sizes]
+    assert np.array_equal(result.beaten, beaten)
     accuracy = reference.baselines.prefix_accuracy(votes, y, None)
-    assert found.accuracy.tolist() == [float(accuracy[m - 1]) for m in sizes]
+    assert result.accuracy.tolist() == [float(accuracy[m - 1]) for m in sizes]
 
 
 @settings(max_examples=40)
@@ -42,11 +42,11 @@ def assert_as_restated(found: Any, votes: np.ndarray, y: np.ndarray, *, exact: b
 def test_mcnemar_is_as_restated(drawn: Any, step: int, level: float, exact: bool, patience: int) -> None:
     votes, y, _ = drawn
     options: dict[str, Any] = {"step": step, "level": level, "exact": exact, "classes": [0, 1, 2]}
-    found, sizes = mcnemar_size(votes, y, **options), list(range(step, votes.shape[1] + 1, step))
-    assert_as_restated(found, votes, y, exact=exact)
-    assert (found.sizes.tolist(), found.n_rows) == (sizes, len(y))
-    assert found.n_trees == reference.baselines.mcnemar_size(votes, y, sizes, level, exact)
-    assert found.converged == (found.n_trees < sizes[-1])
+    result, sizes = mcnemar_size(votes, y, **options), list(range(step, votes.shape[1] + 1, step))
+    assert_as_restated(result, votes, y, exact=exact)
+    assert (result.sizes.tolist(), result.n_rows) == (sizes, len(y))
+    assert result.n_trees == reference.baselines.mcnemar_size(votes, y, sizes, level, exact)
+    assert result.converged == (result.n_trees < sizes[-1])
     growing = mcnemar_size(votes, y, patience=patience, **options)
     chosen, grown = reference.baselines.mcnemar_growing(votes, y, sizes, level, patience, exact)
     assert (growing.n_trees, growing.sizes[-1]) == (chosen, grown)
@@ -67,8 +67,8 @@ def test_fewer_than_20_discordant_rows(exact: bool, b: int, c: int) -> None:
 def test_a_worse_larger_size_does_not_beat() -> None:
     votes = np.ones((50, 3), dtype=int)
     votes[:, 0] = 0
-    found = mcnemar_size(votes, np.zeros(50, dtype=int))
-    assert (found.p_values[0, 2] < 1e-6, found.beaten.any(), found.n_trees) == (True, False, 1)
+    result = mcnemar_size(votes, np.zeros(50, dtype=int))
+    assert (result.p_values[0, 2] < 1e-6, result.beaten.any(), result.n_trees) == (True, False, 1)
     largest = mcnemar_size(1 - votes[:, :2], np.zeros(50, dtype=int))
     assert (largest.n_trees, largest.converged) == (2, False)
 
@@ -78,12 +78,12 @@ def test_a_worse_larger_size_does_not_beat() -> None:
 def test_banfield_is_as_restated(drawn: Any, window: int, batch: int, oob: bool) -> None:
     votes, y, inbag = drawn
     bags = inbag if oob else None
-    found = banfield_size(votes, y, inbag=bags, window=window, batch=batch, classes=[0, 1, 2])
+    result = banfield_size(votes, y, inbag=bags, window=window, batch=batch, classes=[0, 1, 2])
     accuracy = reference.baselines.prefix_accuracy(votes, y, bags)
-    np.testing.assert_allclose(found.accuracy, [float(share) for share in accuracy], rtol=1e-12)
+    np.testing.assert_allclose(result.accuracy, [float(share) for share in accuracy], rtol=1e-12)
     chosen, grown = reference.baselines.banfield(accuracy, window, batch)
-    assert (found.n_trees, found.converged) == (chosen, grown is not None)
-    assert found.grown == (grown or votes.shape[1] // batch * batch)
+    assert (result.n_trees, result.converged) == (chosen, grown is not None)
+    assert result.grown == (grown or votes.shape[1] // batch * batch)
 
 
 def test_types_and_labels_change_nothing() -> None:

@@ -30,9 +30,9 @@ def assert_same(fast: Any, X: np.ndarray, folder: Path) -> InC:
         np.testing.assert_allclose(in_c.numbers(X), fast.predict(X), rtol=1e-6)
         return in_c
     expected, trees = fast.predict_labels(X, return_trees=True)
-    label, asked = in_c.labels(X)
+    label, n_used = in_c.labels(X)
     np.testing.assert_array_equal(fast.classes[label], expected)
-    np.testing.assert_array_equal(asked, trees)
+    np.testing.assert_array_equal(n_used, trees)
     np.testing.assert_allclose(in_c.probabilities(X), fast.predict_proba(X), atol=1e-6)
     return in_c
 
@@ -105,8 +105,8 @@ def test_rows_that_the_framework_refuses(tmp_path: Path) -> None:
     rows = X[:5].copy()
     rows[1, 3], rows[2, 5] = np.inf, 1e300
     in_c = InC(rfsize.compile(forest), tmp_path)
-    label, asked = in_c.labels(rows)
-    assert (label < 0).tolist() == (asked == 0).tolist() == [False, True, True, False, False]
+    label, n_used = in_c.labels(rows)
+    assert (label < 0).tolist() == (n_used == 0).tolist() == [False, True, True, False, False]
     assert np.isnan(in_c.probabilities(rows)).all(axis=1).tolist() == (label < 0).tolist()
     assert np.isnan(InC(rfsize.compile(numbers), tmp_path).numbers(rows)).tolist() == (label < 0).tolist()
 

@@ -112,11 +112,6 @@ def test_labels_are_those_of_the_frameworks(framework: str, task: str) -> None:
     assert np.array_equal(predicted(direct, FRESH), predicted(small, FRESH))
 
 
-def test_default_tolerance_of_numbers() -> None:
-    report = rfsize.size(model("sklearn", "number"), FRESH, TRUTH["number"], **FOREST, alpha=0.5)
-    assert report.to_dict()["tolerance"] == pytest.approx(0.05 * TRUTH["number"].std(), rel=0.01)
-
-
 # What the report knows
 
 

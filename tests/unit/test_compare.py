@@ -41,29 +41,31 @@ def forest_of(y: np.ndarray = Y["two"], n_trees: int = 60, **params: Any) -> Any
 
 def test_values_are_those_of_the_frameworks(pair: list[Any]) -> None:
     for metric, score in {"brier": brier_score_loss, "auc": roc_auc_score}.items():
-        found = rfsize.compare(*(outputs(of) for of in pair), metric=metric)
-        assert found.values == pytest.approx([score(TRUTH["two"], predicted(of, FRESH)[:, 1]) for of in pair], abs=1e-6)
-        assert found.at_hand.value == pytest.approx(found.values[0] - found.values[1])  # fresh rows ask all trees
+        result = rfsize.compare(*(outputs(of) for of in pair), metric=metric)
+        assert result.values == pytest.approx(
+            [score(TRUTH["two"], predicted(of, FRESH)[:, 1]) for of in pair], abs=1e-6
+        )
+        assert result.at_hand.value == pytest.approx(result.values[0] - result.values[1])  # fresh rows ask all trees
 
 
 def test_the_better_setting_is_named(pair: list[Any]) -> None:
     both = [outputs(of, oob=True) for of in pair]
     for metric, is_more in {"brier": False, "auc": True}.items():
-        found, swapped = rfsize.compare(*both, metric=metric), rfsize.compare(*both[::-1], metric=metric)
-        assert (found.at_hand.better, swapped.at_hand.better) == ("first", "second")
-        assert (found.at_hand.value > 0) == (found.limit.value > 0) == is_more
-        assert swapped.at_hand.value == pytest.approx(-found.at_hand.value)
+        result, swapped = rfsize.compare(*both, metric=metric), rfsize.compare(*both[::-1], metric=metric)
+        assert (result.at_hand.better, swapped.at_hand.better) == ("first", "second")
+        assert (result.at_hand.value > 0) == (result.limit.value > 0) == is_more
+        assert swapped.at_hand.value == pytest.approx(-result.at_hand.value)
 
 
 def test_rows_are_paired(pair: list[Any]) -> None:
     """The interval of forests as they are is that of the differences of the rows' losses."""
-    found = rfsize.compare(*(outputs(of) for of in pair), metric="brier")
+    result = rfsize.compare(*(outputs(of) for of in pair), metric="brier")
     losses = [(predicted(of, FRESH)[:, 1] - TRUTH["two"]) ** 2 for of in pair]
     of_rows = np.std(losses[0] - losses[1], ddof=1) / math.sqrt(len(FRESH))
-    low, high = found.at_hand.interval
+    low, high = result.at_hand.interval
     # Student's quantile is a little larger.
     assert (high - low) / 2.0 == pytest.approx(norm.ppf(0.975) * of_rows, rel=0.02)
-    assert (low + high) / 2.0 == pytest.approx(found.at_hand.value)
+    assert (low + high) / 2.0 == pytest.approx(result.at_hand.value)
 
 
 def test_settings_scatter_by_what_trees_add_to_all_rows() -> None:
@@ -73,9 +75,9 @@ def test_settings_scatter_by_what_trees_add_to_all_rows() -> None:
     of_trees = [rng.permutation(norm.ppf((np.arange(n_trees) + 0.5) / n_trees)) for _ in range(2)]
     score = [truth[:, None] + 1.0 + of + rng.normal(size=(len(truth), n_trees)) for of in of_trees]
     both = [rfsize.tree_outputs(regressor(of), rows_of(truth), truth) for of in score]
-    found = rfsize.compare(*both, metric="rmse")
-    assert found.limit is not None
-    halves = [np.ptp(of.interval) / 2.0 for of in (found.at_hand, found.limit)]
+    result = rfsize.compare(*both, metric="rmse")
+    assert result.limit is not None
+    halves = [np.ptp(of.interval) / 2.0 for of in (result.at_hand, result.limit)]
     assert math.sqrt(halves[1] ** 2 - halves[0] ** 2) == pytest.approx(1.96 * math.sqrt(2.0 / n_trees), rel=0.25)
 
 
@@ -89,44 +91,44 @@ def test_known_law_of_the_limit() -> None:
     def squares(estimator: Any, rows: Any, y: Any) -> float:
         return -float(np.mean((estimator.predict(rows) - y) ** 2))
 
-    found = rfsize.compare(*both, metric=squares)
-    assert -found.at_hand.value == pytest.approx(4 / 40 - 4 / 120, rel=0.4)
-    assert found.limit.interval[0] < 0.0 < found.limit.interval[1]
+    result = rfsize.compare(*both, metric=squares)
+    assert -result.at_hand.value == pytest.approx(4 / 40 - 4 / 120, rel=0.4)
+    assert result.limit.interval[0] < 0.0 < result.limit.interval[1]
 
 
 def test_numbers_and_scorers() -> None:
     both = [train("sklearn", X, Y["number"], max_depth=of) for of in (None, 2)]
     of = [outputs(forest, task="number") for forest in both]
-    found = rfsize.compare(*of, metric="rmse")
+    result = rfsize.compare(*of, metric="rmse")
     truth = [root_mean_squared_error(TRUTH["number"], forest.predict(FRESH)) for forest in both]
-    assert found.values == pytest.approx(truth)
-    assert (found.at_hand.better, rfsize.compare(*of).metric) == ("first", "r2")
+    assert result.values == pytest.approx(truth)
+    assert (result.at_hand.better, rfsize.compare(*of).metric) == ("first", "r2")
     by_scorer = rfsize.compare(*of, metric=make_scorer(reference.metrics.rmse, greater_is_better=False))
-    assert by_scorer.at_hand.value == pytest.approx(-found.at_hand.value)
-    widths = [np.ptp(one.at_hand.interval) for one in (found, by_scorer)]
+    assert by_scorer.at_hand.value == pytest.approx(-result.at_hand.value)
+    widths = [np.ptp(of.at_hand.interval) for of in (result, by_scorer)]
     assert widths[1] == pytest.approx(widths[0], rel=0.3)  # by the bootstrap
 
 
 def test_frameworks_labels_and_learners_may_differ() -> None:
     names = np.array(["no", "yes"])[Y["two"]]
     named = rfsize.tree_outputs(forest_of(names), X, names, oob=True)
-    found = rfsize.compare(outputs(model("lightgbm"), oob=True), named, metric="auc")
-    assert found.n_rows + found.n_dropped == len(X)
+    result = rfsize.compare(outputs(model("lightgbm"), oob=True), named, metric="auc")
+    assert result.n_rows + result.n_dropped == len(X)
     bagged = BaggingClassifier(LogisticRegression(), 60, oob_score=True, random_state=0).fit(X, Y["two"])
-    found = rfsize.compare(outputs(bagged, oob=True), outputs(forest_of(), oob=True))
-    assert found.values[0] == pytest.approx(bagged.oob_score_)
+    result = rfsize.compare(outputs(bagged, oob=True), outputs(forest_of(), oob=True))
+    assert result.values[0] == pytest.approx(bagged.oob_score_)
 
 
 def test_cross_validated_outputs_are_compared() -> None:
     forests = [RandomForestClassifier(40, max_depth=of, random_state=0) for of in (None, 1)]
-    found = rfsize.compare(*(rfsize.tree_outputs(of, X, Y["two"], cv=3) for of in forests), metric="brier")
-    assert (found.source, found.at_hand.better) == ("cross-validation", "first")
+    result = rfsize.compare(*(rfsize.tree_outputs(of, X, Y["two"], cv=3) for of in forests), metric="brier")
+    assert (result.source, result.at_hand.better) == ("cross-validation", "first")
 
 
 def test_scorers_weigh_the_rows() -> None:
     weight = np.random.default_rng(0).integers(1, 4, len(X)).astype(float)
     forests = [forest_of(max_features=of) for of in (1, 3)]
     both = [rfsize.tree_outputs(of, X, Y["two"], oob=True, sample_weight=weight) for of in forests]
-    found = rfsize.compare(*both, metric="balanced_accuracy")
+    result = rfsize.compare(*both, metric="balanced_accuracy")
     expected = [balanced_accuracy_score(Y["two"], of.predict_labels(), sample_weight=weight) for of in both]
-    assert found.values == pytest.approx(expected, abs=1e-9)
+    assert result.values == pytest.approx(expected, abs=1e-9)

@@ -15,20 +15,11 @@ from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
 
 import rfsize
 from helpers import zoo
-from helpers.zoo import REGRESSORS, assert_same_bits, calibrated, model, rows_for
+from helpers.zoo import REGRESSORS, assert_batches_agree, assert_same_bits, calibrated, model, rows_for
 from rfsize.exceptions import RfsizeWarning
 
-SIZES = [1, 16, 17, 500]
 OF_SCORES = ["lgb binary", "lgb softmax", "lgb one-vs-all", "xgb logistic", "xgb softprob", "random forest"]
 OF_SCORES += ["random forest of three", "bagging, classes lacking"]
-
-
-def assert_batches_agree(method: Callable[..., Any], X: np.ndarray) -> None:
-    expected, trees = method(X, return_trees=True)
-    for size in SIZES:
-        found, asked = method(X[:size], return_trees=True)
-        assert np.array_equal(found, expected[:size])
-        assert np.array_equal(asked, trees[:size])
 
 
 # ----------------------------------------------------------------------------------------------------- lossless exits
@@ -69,26 +60,26 @@ def settled_after(forest: Any, X: np.ndarray, labels: np.ndarray, n_classes: int
 @pytest.mark.parametrize("framework", ["lightgbm", "xgboost", "scikit-learn"])
 def test_trees_left_can_change_no_label(framework: str, n_trees: int, n_classes: int) -> None:
     forest, X = easy(framework, n_trees, n_classes)
-    labels, asked = rfsize.compile(forest).predict_labels(X, return_trees=True)
+    labels, n_used = rfsize.compile(forest).predict_labels(X, return_trees=True)
     assert labels.tolist() == zoo.own_labels(forest, X).tolist()
-    assert settled_after(forest, X, labels, n_classes)[np.arange(len(X)), asked - 1].all()
+    assert settled_after(forest, X, labels, n_classes)[np.arange(len(X)), n_used - 1].all()
 
 
 @pytest.mark.parametrize("framework", ["lightgbm", "xgboost", "scikit-learn"])
 def test_rows_of_two_classes_stop_when_next_looked_at(framework: str) -> None:
     forest, X = easy(framework, 25, 2)
-    labels, asked = rfsize.compile(forest).predict_labels(X, return_trees=True)
+    labels, n_used = rfsize.compile(forest).predict_labels(X, return_trees=True)
     soonest = settled_after(forest, X, labels, 2).argmax(axis=1) + 1
-    assert (asked - soonest).max() <= 8
-    assert asked.mean() < 20
+    assert (n_used - soonest).max() <= 8
+    assert n_used.mean() < 20
 
 
 @pytest.mark.parametrize("name", ["random forest", "random forest of three", "lgb softmax"])
 def test_majority_votes_stop_where_they_are_settled(name: str) -> None:
     X, forest = rows_for(name, 800), model(name)
     fast, vote = rfsize.compile(forest, voting="hard"), rfsize.tree_outputs(forest, X).by_tree()
-    labels, asked = fast.predict_labels(X, return_trees=True)
-    seen = np.arange(zoo.TREES) < asked[:, None]
+    labels, n_used = fast.predict_labels(X, return_trees=True)
+    seen = np.arange(zoo.TREES) < n_used[:, None]
     counts, final = (
         np.stack([((vote == label) & mask).sum(axis=1) for label in range(len(fast.classes))], axis=1)
         for mask in (seen, True)
@@ -97,8 +88,8 @@ def test_majority_votes_stop_where_they_are_settled(name: str) -> None:
     winner, rivals = final.argmax(axis=1), counts.copy()
     rows = np.arange(len(X))
     rivals[rows, winner] = -zoo.TREES
-    assert (counts[rows, winner] - rivals.max(axis=1) >= zoo.TREES - asked).all()
-    assert asked.mean() < zoo.TREES
+    assert (counts[rows, winner] - rivals.max(axis=1) >= zoo.TREES - n_used).all()
+    assert n_used.mean() < zoo.TREES
     assert fast.votes(X).counts.tolist() == final.tolist()
     assert_batches_agree(fast.predict_labels, X)
 
@@ -194,13 +185,13 @@ def test_threshold_beside_a_single_probability() -> None:
 def test_labels_by_a_calibrated_table(name: str) -> None:
     X, forest, table = rows_for(name, 3000), model(name), calibrated(name)
     fast = rfsize.compile(forest, table) if zoo.KINDS[name].is_exact else quietly(forest, table)
-    labels, asked = fast.predict_labels(X, return_trees=True)
+    labels, n_used = fast.predict_labels(X, return_trees=True)
     expected, trees = table.apply(zoo.tree_scores(forest, X))
-    same = asked == trees  # but for leads that equal the bound before rounding
+    same = n_used == trees  # but for leads that equal the bound before rounding
     assert same.mean() > 0.999
     assert labels[same].tolist() == fast.classes[expected[same]].tolist()
-    assert asked.min() < asked.max()
-    whole = asked == fast.n_trees
+    assert n_used.min() < n_used.max()
+    whole = n_used == fast.n_trees
     assert labels[whole].tolist() == zoo.own_labels(forest, X[whole]).tolist()
     assert_batches_agree(fast.predict_labels, X)
     assert np.array_equal(fast.predict_proba(X[:50]), rfsize.compile(forest).predict_proba(X[:50]))
@@ -219,12 +210,12 @@ def test_numbers_by_a_calibrated_table(name: str) -> None:
     table = calibrated(name, metric="probabilities" if of_classes else "scores", tolerance=tolerance)
     fast = rfsize.compile(forest, table)
     method = fast.predict_proba if of_classes else fast.predict
-    found, asked = method(X, return_trees=True)
+    actual, n_used = method(X, return_trees=True)
     expected, trees = table.apply(zoo.tree_scores(forest, X))
-    same = asked == trees
+    same = n_used == trees
     assert same.mean() > 0.999
-    assert asked.min() < fast.n_trees
-    np.testing.assert_allclose(found[same].reshape(expected[same].shape), expected[same], rtol=2e-6, atol=2e-6)
+    assert n_used.min() < fast.n_trees
+    np.testing.assert_allclose(actual[same].reshape(expected[same].shape), expected[same], rtol=2e-6, atol=2e-6)
     assert_batches_agree(method, X)
 
 
@@ -253,10 +244,10 @@ def test_votes_by_a_built_table(name: str, alpha: float) -> None:
     outputs = rfsize.tree_outputs(forest, rows_for(name, 5000)[3000:])
     table = rfsize.StopTable.build(zoo.TREES, alpha=alpha, prior=outputs.votes)
     fast = quietly(forest, table) if name == "lgb softmax" else rfsize.compile(forest, table)
-    labels, asked = fast.predict_labels(X, return_trees=True)
+    labels, n_used = fast.predict_labels(X, return_trees=True)
     expected, trees = table.apply(rfsize.tree_outputs(forest, X).by_tree())
     assert labels.tolist() == fast.classes[expected].tolist()
-    assert asked.tolist() == trees.tolist()
+    assert n_used.tolist() == trees.tolist()
     majority = rfsize.compile(forest, voting="hard").predict_labels(X)
     assert np.mean(labels == majority) >= alpha - 0.05
     assert_batches_agree(fast.predict_labels, X)

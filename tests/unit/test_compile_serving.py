@@ -35,9 +35,9 @@ def test_threads_and_blocks_change_nothing(name: str) -> None:
     for make in (stopped, lambda name, **options: rfsize.compile(model(name), **options)):
         expected, trees = make(name, n_jobs=1).predict(X, return_trees=True)
         for n_jobs, rows in ((4, slice(0, 20_000)), (2, slice(5, 2060)), (3, slice(2000, 19_000))):
-            found, asked = make(name, n_jobs=n_jobs).predict(X[rows], return_trees=True)
-            assert np.array_equal(found, expected[rows])
-            assert np.array_equal(asked, trees[rows])
+            actual, n_used = make(name, n_jobs=n_jobs).predict(X[rows], return_trees=True)
+            assert np.array_equal(actual, expected[rows])
+            assert np.array_equal(n_used, trees[rows])
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -60,9 +60,11 @@ def path(tmp_path: Path) -> Path:
 def assert_same(again: Any, fast: Any, X: np.ndarray) -> None:
     for method in ("predict", "predict_labels", "predict_proba")[: 3 if len(fast.classes) else 1]:
         for rows in (X, X[:3]):
-            for one, other in zip(*(getattr(of, method)(rows, return_trees=True) for of in (again, fast)), strict=True):
-                assert one.dtype == other.dtype
-                assert np.array_equal(one, other)
+            for actual, other in zip(
+                *(getattr(of, method)(rows, return_trees=True) for of in (again, fast)), strict=True
+            ):
+                assert actual.dtype == other.dtype
+                assert np.array_equal(actual, other)
     assert (again.table, again.voting, again.n_trees) == (fast.table, fast.voting, fast.n_trees)
     assert fast.table is not None or repr(again) == repr(fast)  # a table says where it is from
 
@@ -97,11 +99,11 @@ def assert_harmless(path: Path) -> None:
         return
     for X in (np.zeros((2, zoo.FEATURES)), np.full((20, zoo.FEATURES), 3.0)):
         try:
-            answer, asked = fast.predict(X, return_trees=True)
+            answer, n_used = fast.predict(X, return_trees=True)
         except ValueError as error:
             assert "columns" in str(error)  # noqa: PT017 (the number of features is what was damaged)
             return
-        assert ((asked >= 1) & (asked <= fast.n_trees)).all()
+        assert ((n_used >= 1) & (n_used <= fast.n_trees)).all()
         labels, shares = (fast.predict_labels(X), fast.predict_proba(X)) if len(fast.classes) else ([], answer)
         assert np.isin(labels, fast.classes).all()
         assert shares.dtype.kind != "f" or not np.isnan(shares).any()

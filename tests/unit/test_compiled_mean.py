@@ -42,12 +42,12 @@ def test_predict_is_the_mean_of_predictions(name: str, tmp_path: Path) -> None:
     models = of_folds(FOLDS[name])
     fast = rfsize.compile(models)
     own = np.mean([zoo.own_predict(forest, FRESH) for forest in models], axis=0)
-    found = fast.predict(FRESH)
-    assert (found.dtype, fast.n_trees) == (own.dtype, 34)
-    np.testing.assert_allclose(found, own, rtol=3e-7 if name.startswith("xgboost") else 0)
+    actual = fast.predict(FRESH)
+    assert (actual.dtype, fast.n_trees) == (own.dtype, 34)
+    np.testing.assert_allclose(actual, own, rtol=3e-7 if name.startswith("xgboost") else 0)
     fast.save(tmp_path / "mean.rfsize")
     for again in (rfsize.load(tmp_path / "mean.rfsize"), pickle.loads(pickle.dumps(fast))):
-        np.testing.assert_array_equal(again.predict(FRESH), found)
+        np.testing.assert_array_equal(again.predict(FRESH), actual)
     with pytest.raises(ValueError, match="several forests"):
         rfsize.load(tmp_path / "mean.rfsize", mmap=True)
 

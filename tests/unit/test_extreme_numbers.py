@@ -33,12 +33,12 @@ def warnings_are_errors(recwarn: pytest.WarningsRecorder) -> Iterator[None]:
 
 def test_equations() -> None:
     for function in (theory.class_probability, theory.agreement, theory.disagreement):
-        found = function(np.array(SIZES)[:, None], FRACTIONS)
-        assert ((found >= 0.0) & (found <= 1.0)).all()
+        actual = function(np.array(SIZES)[:, None], FRACTIONS)
+        assert ((actual >= 0.0) & (actual <= 1.0)).all()
     rows = [[1, 0, 0], [0.5, 0.5, 0], [1 / 3] * 3, [5e-324, 1 - EPSILON, EPSILON], [0.5, 0.5 - EPSILON, EPSILON]]
     for n_trees in SIZES:
-        found = theory.multiclass_agreement(n_trees, rows)
-        assert ((found >= 0.0) & (found <= 1.0)).all()
+        actual = theory.multiclass_agreement(n_trees, rows)
+        assert ((actual >= 0.0) & (actual <= 1.0)).all()
     for distance in (0.5, 2.0, 5.0):
         pi = 0.5 - distance / (2.0 * math.sqrt(MOST))
         assert theory.disagreement(MOST, pi) == pytest.approx(ndtr(-distance), rel=1e-6)
@@ -55,8 +55,8 @@ def test_sizes(alpha: float) -> None:
         disagrees = theory.mean_disagreement(n_trees, [pi, 0.3])
         assert disagrees <= (1.0 - alpha) * (1.0 + 1e-9) or math.isinf(size)
     for guess in (-(10**30), 0, 1, 10**30, math.inf):
-        found = theory.smallest_size(lambda n_trees: 0.5 / n_trees, 1.0 - alpha, guess=guess)
-        assert found == theory.smallest_size(lambda n_trees: 0.5 / n_trees, 1.0 - alpha)
+        actual = theory.smallest_size(lambda n_trees: 0.5 / n_trees, 1.0 - alpha, guess=guess)
+        assert actual == theory.smallest_size(lambda n_trees: 0.5 / n_trees, 1.0 - alpha)
     for density in (0.0, 5e-324, 1.0, 1e100):
         assert math.isfinite(theory.asymptotic_size(alpha, density))
         assert 0.0 <= theory.size_tail(1e30, alpha, density) <= 1.0
@@ -80,8 +80,8 @@ def test_stop_tables(n_trees: int) -> None:
         assert table.expected_disagreement() <= (1.0 - alpha) * (1.0 + 1e-9)
         assert rfsize.StopTable.from_dict(table.to_dict()) == table
     for alpha in [*ALPHAS, 1.0]:
-        labels, asked = rfsize.StopTable.build(n_trees, alpha=alpha, n_classes=5).apply(np.zeros((1, n_trees), int))
-        assert (labels[0], 1 <= asked[0] <= n_trees) == (0, True)
+        labels, n_used = rfsize.StopTable.build(n_trees, alpha=alpha, n_classes=5).apply(np.zeros((1, n_trees), int))
+        assert (labels[0], 1 <= n_used[0] <= n_trees) == (0, True)
 
 
 COUNTS = [
@@ -126,11 +126,11 @@ def regression(unit: float) -> RandomForestRegressor:
 
 @pytest.mark.parametrize("unit", [2.0**-20, 2.0**60, 2.0**190])
 def test_deviations_do_not_depend_on_the_unit(unit: float) -> None:
-    one, scaled = (
+    plain, scaled = (
         rfsize.size(regression(scale), FRESH, metric="scores", tolerance=0.05 * scale) for scale in (1.0, unit)
     )
-    assert scaled.n_trees == one.n_trees
-    assert scaled.interval == pytest.approx(one.interval, rel=0.1)  # rows are drawn again in groups
+    assert scaled.n_trees == plain.n_trees
+    assert scaled.interval == pytest.approx(plain.interval, rel=0.1)  # rows are drawn again in groups
 
 
 @pytest.mark.parametrize("tolerance", [5e-324, 1e-17, 1e17, np.finfo(np.float64).max])

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 import xgboost as xgb
 from scipy import sparse
-from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 
 import rfsize
 from helpers import models, zoo
@@ -54,19 +54,6 @@ def test_forms_of_rows(name: str, form: str) -> None:
             assert fast.predict(same).tolist() == fast.predict(X[:size]).tolist() == expected[:size]
 
 
-@pytest.mark.parametrize("voting", ["soft", "hard"])
-@pytest.mark.parametrize("name", ["lgb binary", "lgb softmax", "xgb softprob", "random forest"])
-def test_few_rows_are_answered_as_many(name: str, voting: str) -> None:
-    X, fast = rows_for(name, 3000), rfsize.compile(model(name), voting=voting)
-    for method in (fast.predict, fast.predict_labels, fast.predict_proba):
-        expected, asked = method([X[:1500], X[1500:]], return_trees=True)  # which goes the way of many rows
-        for size in (1, 2, 16, 17, 512, 513, 3000):
-            answers, trees = method(X[:size], return_trees=True)
-            assert answers.dtype == expected.dtype
-            assert answers.tolist() == method(X[:size]).tolist() == expected[:size].tolist()
-            assert trees.tolist() == asked[:size].tolist()
-
-
 def test_a_series_is_refused_by_name() -> None:
     frame, fast = frame_of(rows_for("lgb binary", 3)), rfsize.compile(model("lgb binary"))
     for row in (frame.iloc[0], frame.iloc[0].to_numpy(), frame.iloc[0].tolist()):
@@ -87,14 +74,13 @@ TABLES = {
     ),
     "Arrow": lambda columns: pa.table(columns),
     "Arrow in pieces": lambda columns: pa.concat_tables([pa.table(columns)[:7], pa.table(columns)[7:]]),
-    "other order": lambda columns: pl.DataFrame(dict(reversed(columns.items()))),
     "a slice": lambda columns: pa.table({name: np.append(0, column) for name, column in columns.items()})[1:],
 }
 
 
 @pytest.mark.parametrize("table", TABLES)
-@pytest.mark.parametrize("dtypes", [["f8"], ["f4"], ["f8", "f4", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "?"]])
 @pytest.mark.parametrize("name", ["lgb binary", "xgb softprob", "random forest"])
+@pytest.mark.parametrize("dtypes", [["f8"], ["f4"], ["f8", "f4", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "?"]])
 def test_columns_of_tables(name: str, dtypes: list[str], table: str) -> None:
     X = rows_for(name, 3000)
     X[:, 2:] = np.nan_to_num(X[:, 2:]).round()
@@ -104,10 +90,17 @@ def test_columns_of_tables(name: str, dtypes: list[str], table: str) -> None:
     }
     fast = rfsize.compile(model(name))
     expected = fast.predict(np.stack([column.astype(float) for column in columns.values()], axis=1))
-    if table == "other order" and fast.forest.feature_names is None:
-        return
     for size in (1, 8, 3000):
         assert fast.predict(TABLES[table](columns)[:size]).tolist() == expected[:size].tolist()
+
+
+@pytest.mark.parametrize("table", [pd.DataFrame, pl.DataFrame, lambda frame: pa.table(pd.DataFrame(frame))])
+def test_columns_in_another_order(table: Any) -> None:
+    frame = frame_of(rows_for("random forest", 3000)).add_prefix("named ")
+    fast = rfsize.compile(RandomForestClassifier(20, random_state=0).fit(frame[:300], frame.iloc[:300, 0] > 0))
+    expected = fast.predict(frame).tolist()
+    for size in (1, 8, 3000):
+        assert fast.predict(table(frame.iloc[:size, ::-1])).tolist() == expected[:size]
 
 
 @pytest.mark.parametrize("make", [pl.DataFrame, pa.table])

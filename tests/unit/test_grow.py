@@ -146,11 +146,11 @@ def test_first_trees_kept_agree_with_all(
     rule = StoppingRule(trees[0], 1000)
     rule.update(trees[0], lambda: before)
     rule.next_size = trees[1]
-    found = rule.update(trees[1], lambda: now)
+    grown = rule.update(trees[1], lambda: now)
     changed = unlike / 1000 if average == "micro" else unlike / 900 / 2
     scatter = changed / np.sqrt(1.0 / votes[0] - 1.0 / votes[1])
     enough = [t for t in range(1, trees[1] + 1, 2) if scatter * np.sqrt(1.0 / t - 1.0 / trees[1]) <= 0.05]
-    assert (now.n_kept, found.n_kept, rule.done) == (1, enough[0], True)
+    assert (now.n_kept, grown.n_kept, rule.done) == (1, enough[0], True)
     same = StoppingRule(trees[0], 1000)  # where no label changed, the estimate alone decides
     same.update(trees[0], lambda: now)
     same.next_size = trees[1]
@@ -243,13 +243,13 @@ def test_growth_to_the_size_of_a_threshold(framework: str, voting: str) -> None:
     rare = (Y["number"] > 1.6).astype(int)
     if framework in BOOSTERS:
         forest: Any = params_for(framework, rare)
-        found = rfsize.grow(forest, data_for(framework, X, rare), **of, threshold=0.1, min_trees=60, max_trees=60)[1]
+        grown = rfsize.grow(forest, data_for(framework, X, rare), **of, threshold=0.1, min_trees=60, max_trees=60)[1]
         whole = train(framework, X, rare, 60)
     else:
         forest = ESTIMATORS["sklearn"]
-        found = rfsize.grow(forest, X, rare, **of, threshold=0.1, min_trees=60, max_trees=60)[1]
+        grown = rfsize.grow(forest, X, rare, **of, threshold=0.1, min_trees=60, max_trees=60)[1]
         whole = clone(forest).set_params(n_estimators=60).fit(X, rare)
-    assert_same(found, rfsize.size(rfsize.tree_outputs(whole, X, rare, oob=True, threshold=0.1), **of))
+    assert_same(grown, rfsize.size(rfsize.tree_outputs(whole, X, rare, oob=True, threshold=0.1), **of))
 
 
 @QUIET
@@ -324,8 +324,8 @@ def test_growth_on_rows_in_pieces(framework: str, tmp_path: Any) -> None:
     else:
         rows = [Slices(part) for part in np.array_split(X, 3)]
         data, whole = lgb.Dataset(rows, Y["two"], free_raw_data=False), lgb.Dataset(X, Y["two"])
-    found, report = rfsize.grow(params, data, alpha=0.9, min_trees=40)
+    grown, report = rfsize.grow(params, data, alpha=0.9, min_trees=40)
     expected = rfsize.grow(params, whole, alpha=0.9, min_trees=40)[0]
     assert report.source == "oob"
-    assert np.array_equal(predicted(found, X), predicted(expected, X))
-    assert rfsize.tree_outputs(found, rows, oob=True).votes == rfsize.tree_outputs(found, X, oob=True).votes
+    assert np.array_equal(predicted(grown, X), predicted(expected, X))
+    assert rfsize.tree_outputs(grown, rows, oob=True).votes == rfsize.tree_outputs(grown, X, oob=True).votes

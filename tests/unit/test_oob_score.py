@@ -59,17 +59,22 @@ def test_value_is_the_metric_of_the_predictions(framework: str, task: str, weigh
     weight = WEIGHT if weighted else None
     forest = train(framework, X, Y[task], 40, weight=weight) if weighted else model(framework, task)
     outputs = rfsize.tree_outputs(forest, X, Y[task], oob=True, sample_weight=weight)
-    found = outputs.predict() if task == "number" else outputs.predict_proba()
-    known = ~np.isnan(found.reshape(len(X), -1)).any(axis=1)
+    predicted = outputs.predict() if task == "number" else outputs.predict_proba()
+    known = ~np.isnan(predicted.reshape(len(X), -1)).any(axis=1)
     for metric, by_scikit_learn in TASKS[task].items():
         score = rfsize.oob_score(outputs, metric=metric)
-        expected = by_scikit_learn(Y[task][known], found[known], WEIGHT[known] if weighted else None)
+        expected = by_scikit_learn(Y[task][known], predicted[known], WEIGHT[known] if weighted else None)
         assert score.value == pytest.approx(expected, rel=1e-6, abs=1e-9)
         assert score.interval[0] < score.at_all_trees < score.interval[1]
         assert (score.n_rows, score.n_dropped) == (known.sum(), len(X) - known.sum())
         assert (score.curve.sizes[-1], score.curve.values[-1]) == (outputs.n_trees, score.value)
-    if not weighted:
-        assert rfsize.oob_score(forest, X, Y[task], metric=metric).to_dict() == score.to_dict()
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_a_model_and_its_rows_are_scored_as_their_outputs(framework: str) -> None:
+    given = model(framework), X, Y["two"]
+    outputs = rfsize.tree_outputs(*given, oob=True)
+    assert rfsize.oob_score(*given, metric="auc").to_dict() == rfsize.oob_score(outputs, metric="auc").to_dict()
 
 
 def test_threshold_decides_the_labels() -> None:
@@ -81,9 +86,9 @@ def test_threshold_decides_the_labels() -> None:
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_curve_is_that_of_the_first_trees(framework: str) -> None:
     forest, inbag = model(framework), rfsize.inbag(model(framework), X)
-    score, found = tree_scores(forest, X), rfsize.oob_score(forest, X, Y["two"], metric="brier")
-    assert found.curve.sizes[0] == 1
-    for size, value in list(zip(found.curve.sizes, found.curve.values, strict=True))[::5]:
+    score, result = tree_scores(forest, X), rfsize.oob_score(forest, X, Y["two"], metric="brier")
+    assert result.curve.sizes[0] == 1
+    for size, value in list(zip(result.curve.sizes, result.curve.values, strict=True))[::5]:
         mean = reference.predictions.mean_scores(score.transpose(1, 0, 2)[:size], inbag[:size, :, None])
         known = ~np.isnan(mean[:, 0])
         expected = np.mean((probabilities(forest, mean[known])[:, 1] - Y["two"][known]) ** 2)
@@ -98,10 +103,10 @@ def test_a_share_has_wilsons_interval(right: int, rows: int) -> None:
     """Of trees that all say the same, so that nothing but the rows makes the interval."""
     sure = np.repeat((np.arange(rows) < right)[:, None], 40, axis=1).astype(float)
     forest = classifier(sure, np.arange(rows) % 2, max_samples=0.3, bootstrap=False)
-    found = rfsize.oob_score(forest, rows_of(sure), np.ones(rows, dtype=int), metric="accuracy")
+    result = rfsize.oob_score(forest, rows_of(sure), np.ones(rows, dtype=int), metric="accuracy")
     expected = binomtest(right, rows).proportion_ci(0.95, method="wilson")
-    assert found.value == right / rows
-    assert found.interval == pytest.approx((expected.low, expected.high), abs=1e-3)
+    assert result.value == right / rows
+    assert result.interval == pytest.approx((expected.low, expected.high), abs=1e-3)
 
 
 @pytest.mark.parametrize(("metric", "lowest", "highest"), [("rmse", 0.0, np.inf), ("r2", -np.inf, 1.0)])
@@ -110,9 +115,9 @@ def test_intervals_keep_within_the_range(metric: str, lowest: float, highest: fl
     rng = np.random.default_rng(0)
     truth = rng.normal(size=30)
     forest = regressor(truth[:, None] + noise * rng.standard_cauchy(size=(30, 40)), truth, max_samples=9)
-    found = rfsize.oob_score(forest, rows_of(truth), truth, metric=metric)
-    assert lowest <= found.interval[0] <= found.interval[1] <= highest
-    assert (found.interval[1] - found.interval[0] > 1e-12) == (noise > 0.0)
+    result = rfsize.oob_score(forest, rows_of(truth), truth, metric=metric)
+    assert lowest <= result.interval[0] <= result.interval[1] <= highest
+    assert (result.interval[1] - result.interval[0] > 1e-12) == (noise > 0.0)
 
 
 @pytest.mark.filterwarnings("ignore::rfsize.exceptions.RfsizeWarning")
@@ -136,8 +141,8 @@ def test_intervals_are_the_bootstrap_over_rows(metric: str) -> None:
     for _ in range(150):
         rows = rng.integers(0, len(X), len(X))
         values.append({**OF_CLASSES, **OF_NUMBERS}[metric](y[rows], p[rows], None))
-    found = rfsize.oob_score(outputs, metric=metric)
-    assert np.ptp(found.interval) / 3.92 == pytest.approx(np.std(values), rel=0.25)
+    result = rfsize.oob_score(outputs, metric=metric)
+    assert np.ptp(result.interval) / 3.92 == pytest.approx(np.std(values), rel=0.25)
 
 
 def test_rows_of_a_group_are_one_draw() -> None:
@@ -156,8 +161,8 @@ def test_rows_without_weight_make_no_interval_narrower() -> None:
     outputs = rfsize.tree_outputs(model("sklearn"), X, Y["two"], oob=True)
     weight = np.zeros(len(X))
     weight[np.flatnonzero(outputs.predict_labels(fill=-1) == Y["two"])[:20]] = 1.0
-    found = rfsize.oob_score(outputs.with_truth(Y["two"], weight))
-    assert (found.value, found.interval[0] < 0.9) == (1.0, True)
+    result = rfsize.oob_score(outputs.with_truth(Y["two"], weight))
+    assert (result.value, result.interval[0] < 0.9) == (1.0, True)
 
 
 # Callables and scorers
@@ -200,8 +205,8 @@ def test_samples_without_a_rare_class_fail_no_callable(n_ones: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         for metric in (divides, looks_up):
-            found = rfsize.oob_score(outputs, metric=metric)
-            assert -math.inf < found.interval[0] < found.interval[1] < math.inf
+            result = rfsize.oob_score(outputs, metric=metric)
+            assert -math.inf < result.interval[0] < result.interval[1] < math.inf
 
 
 # Few trees, and what is stored
@@ -222,6 +227,6 @@ def test_all_trees_gain_what_a_known_law_says(n_trees: int) -> None:
 
 def test_one_tree_and_rows_that_it_saw() -> None:
     forest = train("lightgbm", X, Y["two"], 1)
-    found = rfsize.oob_score(forest, X, Y["two"])
-    assert found.n_dropped == rfsize.inbag(forest, X).sum()
-    assert found.at_all_trees == found.value
+    result = rfsize.oob_score(forest, X, Y["two"])
+    assert result.n_dropped == rfsize.inbag(forest, X).sum()
+    assert result.at_all_trees == result.value

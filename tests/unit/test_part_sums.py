@@ -110,8 +110,8 @@ def test_folds_have_blocks_of_their_own() -> None:
 
 def arrays_of(sums: Sums) -> dict[str, np.ndarray]:
     records = {"counts": sums, "scores": sums.scores, "parts": sums.parts, "blocks": sums.blocks, "means": sums.means}
-    found = {f"{name} {key}": value for name, record in records.items() for key, value in vars(record).items()}
-    return {name: value for name, value in found.items() if isinstance(value, np.ndarray)}
+    fields = {f"{name} {key}": value for name, record in records.items() for key, value in vars(record).items()}
+    return {name: value for name, value in fields.items() if isinstance(value, np.ndarray)}
 
 
 @pytest.mark.parametrize("held", [1 << 25, N_ROWS])

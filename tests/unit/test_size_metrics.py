@@ -121,15 +121,15 @@ def test_a_known_law_is_found() -> None:
 @pytest.mark.parametrize("noise", ["of each row", "of all rows"])
 def test_spread_from_seed_to_seed(noise: str, oob: bool) -> None:
     """What trees are off by, ±1 away from the truth, moves the mean square by twice its mean over rows and trees."""
-    rng, found = np.random.default_rng(0), []
+    rng, spreads = np.random.default_rng(0), []
     for _ in range(6):
         truth, drawn = rng.normal(size=400), rng.normal(size=(400 if noise == "of each row" else 1, 200))
         score = truth[:, None] + rng.choice([-1.0, 1.0], size=(400, 1)) * (1.0 + 0.5 * drawn)
         forest = regressor(score, max_samples=0.63, bootstrap=False)
         report = rfsize.size(forest, rows_of(score), truth, oob=oob, metric=squares_of, tolerance=0.05)
-        found.append(report.loss_at(50).spread)
+        spreads.append(report.loss_at(50).spread)
     expected = 2.0 * 0.5 / math.sqrt(50 * (400 if noise == "of each row" else 1))
-    assert 0.9 < np.mean(found) / expected < 1.25  # out of bag rather too much, where rows have nothing in common
+    assert 0.9 < np.mean(spreads) / expected < 1.25  # out of bag rather too much, where rows have nothing in common
 
 
 # What rows cannot tell

@@ -58,9 +58,9 @@ def outputs_for(table: StopTable, seed: int = 0) -> np.ndarray:
     return rng.normal(size=(20, table.n_trees, table.n_classes if table.n_classes > 2 else 1))
 
 
-def same_answers(one: StopTable, other: StopTable) -> bool:
-    outputs = outputs_for(one)
-    return all(np.array_equal(*both) for both in zip(one.apply(outputs), other.apply(outputs), strict=True))
+def same_answers(table: StopTable, other: StopTable) -> bool:
+    outputs = outputs_for(table)
+    return all(np.array_equal(*both) for both in zip(table.apply(outputs), other.apply(outputs), strict=True))
 
 
 @pytest.mark.parametrize("name", list(TABLES))
@@ -105,8 +105,8 @@ def test_altered_values_are_refused_or_harmless(seed: int, name: str) -> None:
         table = StopTable.from_dict(document)
     except FileError:
         return
-    answer, asked = table.apply(outputs_for(table, seed))
-    assert ((asked >= 1) & (asked <= table.n_trees)).all()
+    answer, n_used = table.apply(outputs_for(table, seed))
+    assert ((n_used >= 1) & (n_used <= table.n_trees)).all()
     assert (
         ((answer >= 0) & (answer < table.n_classes)).all() if table.metric == "labels" else not np.isnan(answer).any()
     )

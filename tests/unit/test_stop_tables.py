@@ -60,8 +60,8 @@ def orders_of(tallies: list[int], n_trees: int, rng: np.random.Generator) -> np.
 
 
 def assert_follows(table: StopTable, votes: np.ndarray, rule: Any) -> None:
-    labels, asked = table.apply(votes)
-    for row, label, trees in zip(votes.tolist(), labels.tolist(), asked.tolist(), strict=True):
+    labels, n_used = table.apply(votes)
+    for row, label, trees in zip(votes.tolist(), labels.tolist(), n_used.tolist(), strict=True):
         expected = rule(row)
         assert expected in (None, (label, trees))
 
@@ -127,12 +127,12 @@ def test_figures_of_more_classes_are_those_of_all_orders(n_trees: int, n_classes
     counts = np.stack([(votes == label).sum(axis=1) for label in range(n_classes)], axis=1)
     orders = np.array([math.factorial(n_trees) / math.prod(map(math.factorial, row)) for row in counts.tolist()])
     weight, winner = 1 / orders / len(tallies_of(n_trees, n_classes)), counts.argmax(axis=1)
-    labels, asked = table.apply(votes)
-    assert table.expected_trees() == pytest.approx(weight @ asked)
+    labels, n_used = table.apply(votes)
+    assert table.expected_trees() == pytest.approx(weight @ n_used)
     assert table.expected_disagreement() == pytest.approx(weight @ (labels != winner), abs=1e-12)
     for outcome in table.by_class():
         of_class = weight * (winner == outcome.label)
-        expected = [of_class.sum(), of_class @ (labels != winner), of_class @ asked]
+        expected = [of_class.sum(), of_class @ (labels != winner), of_class @ n_used]
         share = outcome.share
         assert [share, share * outcome.disagreement, share * outcome.trees] == pytest.approx(expected, abs=1e-12)
 
@@ -163,9 +163,9 @@ def test_too_many_tallies_go_by_the_two_leaders(
 @given(tables, SEEDS)
 def test_only_the_leader_is_answered(table: StopTable, seed: int) -> None:
     votes = np.random.default_rng(seed).integers(0, table.n_classes, (50, table.n_trees))
-    labels, asked = table.apply(votes)
-    assert labels.dtype == asked.dtype == np.int64
-    for row, label, trees in zip(votes, labels.tolist(), asked.tolist(), strict=True):
+    labels, n_used = table.apply(votes)
+    assert labels.dtype == n_used.dtype == np.int64
+    for row, label, trees in zip(votes, labels.tolist(), n_used.tolist(), strict=True):
         counts = np.bincount(row[:trees], minlength=table.n_classes)
         assert label == counts.argmax()
         assert trees == table.n_trees or np.count_nonzero(counts == counts.max()) == 1
@@ -178,10 +178,10 @@ def test_lossless_tables_stop_as_early_as_is_safe(n_classes: int, n_trees: int) 
     for prior in ("uniform", plausible_votes(n_classes)):
         table = StopTable.build(n_trees, alpha=1.0, prior=prior, n_classes=n_classes)
         assert table.expected_disagreement() == 0.0
-        labels, asked = table.apply(votes)
+        labels, n_used = table.apply(votes)
         counts = np.stack([(votes == label).sum(axis=1) for label in range(n_classes)], axis=1)
         assert labels.tolist() == counts.argmax(axis=1).tolist()
-        for row, trees in zip(votes[::7].tolist(), asked[::7].tolist(), strict=True):
+        for row, trees in zip(votes[::7].tolist(), n_used[::7].tolist(), strict=True):
             seen = [[row[:before].count(label) for label in range(n_classes)] for before in range(1, trees + 1)]
             settled = [reference.stopping.settled(counts, n_trees - sum(counts)) >= 0 for counts in seen]
             assert settled == [False] * (trees - 1) + [True]
@@ -195,15 +195,15 @@ def test_figures_are_those_of_all_orders(seed: int, n_trees: int, alpha: float, 
     votes = np.array(list(product((0, 1), repeat=n_trees)))
     ones = votes.sum(axis=1)
     weight = prior[ones] / prior.sum() / [math.comb(n_trees, count) for count in ones]
-    labels, asked = table.apply(votes)
+    labels, n_used = table.apply(votes)
     winner = (2 * ones > n_trees).astype(int)
-    assert table.expected_trees() == pytest.approx(weight @ asked)
+    assert table.expected_trees() == pytest.approx(weight @ n_used)
     assert table.expected_disagreement() == pytest.approx(weight @ (labels != winner), abs=1e-12)
     assert table.expected_disagreement() <= 1.0 - alpha + 1e-12
     for outcome in table.by_class():
         of_class = weight * (winner == outcome.label)
         figures = [outcome.share, outcome.share * outcome.disagreement, outcome.share * outcome.trees]
-        expected = [of_class.sum(), of_class @ (labels != winner), of_class @ asked]
+        expected = [of_class.sum(), of_class @ (labels != winner), of_class @ n_used]
         assert np.nan_to_num(figures) == pytest.approx(expected, abs=1e-12)
 
 
@@ -223,10 +223,10 @@ def test_more_classes_disagree_less_than_they_may(n_trees: int, n_classes: int) 
         table = StopTable.build(n_trees, alpha=0.95, prior=prior, n_classes=n_classes)
         tallies = rng.multinomial(n_trees, rng.dirichlet(np.full(n_classes, concentration), 3000))
         votes = rng.permuted(np.repeat(np.tile(np.arange(n_classes), 3000), tallies.ravel()).reshape(3000, -1), axis=1)
-        labels, asked = table.apply(votes)
+        labels, n_used = table.apply(votes)
         assert (labels != tallies.argmax(axis=1)).mean() <= 0.05
         lossless = StopTable.build(n_trees, alpha=1.0, n_classes=n_classes)
-        assert asked.mean() < lossless.apply(votes)[1].mean()
+        assert n_used.mean() < lossless.apply(votes)[1].mean()
 
 
 def test_six_unanimous_votes_stop_and_five_do_not() -> None:
@@ -239,9 +239,9 @@ def test_a_rare_class_is_not_lost_to_the_prior() -> None:
     rng = np.random.default_rng(0)
     ones = rng.binomial(37, np.r_[np.full(19_980, 0.1), np.full(20, 0.9)])
     table = StopTable.build(101, prior=Votes(np.stack([37 - ones, ones], axis=1), n_trees=101))
-    labels, asked = table.apply(np.ones((1, 101), dtype=int))
+    labels, n_used = table.apply(np.ones((1, 101), dtype=int))
     assert labels.tolist() == [1]
-    assert asked[0] > 1
+    assert n_used[0] > 1
     votes = Votes([[99, 2]] * 9700 + [[48, 53]] * 300, ["no", "yes"])
     with pytest.warns(LabelsOnlyWarning, match="'yes'"):
         built = StopTable.build(101, alpha=0.95, prior=votes)
@@ -250,21 +250,21 @@ def test_a_rare_class_is_not_lost_to_the_prior() -> None:
 
 def test_large_tables() -> None:
     assert StopTable.build(3001).expected_disagreement() <= 0.01
-    labels, asked = StopTable.build(3001, n_classes=4).apply(np.full((2, 3001), 3))
+    labels, n_used = StopTable.build(3001, n_classes=4).apply(np.full((2, 3001), 3))
     assert labels.tolist() == [3, 3]
-    assert asked.max() < 100
+    assert n_used.max() < 100
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_votes_of_any_type_and_number(n_classes: int) -> None:
     table, rng = StopTable.build(31, n_classes=n_classes), np.random.default_rng(0)
     votes = rng.integers(0, n_classes, (90_000, 31))  # more than one block
-    labels, asked = table.apply(votes)
+    labels, n_used = table.apply(votes)
     for part in (slice(0, 1), slice(50_000, 70_000)):
         for dtype in (np.uint8, np.int8, np.int32, np.int64):
             again, trees = table.apply(votes[part].astype(dtype))
             assert np.array_equal(again, labels[part])
-            assert np.array_equal(trees, asked[part])
+            assert np.array_equal(trees, n_used[part])
     assert [len(part) for part in table.apply(votes[:0])] == [0, 0]
 
 
@@ -318,8 +318,8 @@ def member_weights(draw: st.DrawFn, largest: int = 12) -> np.ndarray:
 def test_weighted_labels_are_those_of_all_members(weights: np.ndarray, n_classes: int, seed: int) -> None:
     """Computed as AdaBoost does, whose rounding decides level scores; equal weights are a plain vote."""
     votes = np.random.default_rng(seed).integers(0, n_classes, (20, len(weights)))
-    labels, asked = StopTable.lossless(weights, n_classes=n_classes).apply(votes)
-    for row, label, members in zip(votes.tolist(), labels.tolist(), asked.tolist(), strict=True):
+    labels, n_used = StopTable.lossless(weights, n_classes=n_classes).apply(votes)
+    for row, label, members in zip(votes.tolist(), labels.tolist(), n_used.tolist(), strict=True):
         is_plain = np.unique(weights[weights > 0.0]).size == 1
         plain = np.bincount(row, weights=weights > 0.0, minlength=n_classes).argmax()
         assert label == (plain if is_plain else reference.stopping.weighted_vote(weights.tolist(), row, n_classes))
@@ -339,9 +339,9 @@ def test_whole_weights_stop_as_early_as_can_be(weights: list[int], n_classes: in
 def test_the_heaviest_members_are_asked_first() -> None:
     table = StopTable.lossless([0.5, 3.0, 0.0, 1.0, 3.0, 1.0])
     votes = [[0, 1, 0, 0, 1, 0], [0, 1, 1, 0, 0, 0], [1, 0, 1, 1, 1, 1], [1, 1, 1, 1, 0, 0]]
-    labels, asked = table.apply(votes)
+    labels, n_used = table.apply(votes)
     assert labels.tolist() == [1, 0, 1, 1]
-    assert asked.tolist() == [2, 4, 4, 5]
+    assert n_used.tolist() == [2, 4, 4, 5]
     assert (table.alpha, table.expected_disagreement()) == (1.0, 0.0)
 
 

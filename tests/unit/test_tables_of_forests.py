@@ -76,8 +76,8 @@ def test_classes_of_a_table_are_compared() -> None:
         return RandomForestClassifier(zoo.TREES, random_state=0).fit(X, np.array(names)[zoo.classes_of(SIGNAL, 2)])
 
     table, by_number = (
-        rfsize.StopTable.build(zoo.TREES, prior=rfsize.tree_outputs(one, ROWS).votes)
-        for one in (forest("ash", "elm"), forest(0, 1))
+        rfsize.StopTable.build(zoo.TREES, prior=rfsize.tree_outputs(model, ROWS).votes)
+        for model in (forest("ash", "elm"), forest(0, 1))
     )
     assert table.classes == ("ash", "elm")
     for names, given in ((("ash", "elm"), table), ((0, 1), table), (("ash", "elm"), by_number)):

@@ -65,9 +65,9 @@ def test_the_largest_forest_within_bytes_is_kept(framework: str) -> None:
         most = n_bytes(rfsize.truncate(forest, n_trees=n_trees))
         cut = [rfsize.truncate(forest, max_bytes=budget) for budget in (most, most - 1)]
         assert [n_trees_of(of) for of in cut] == [n_trees, n_trees - 1]
-    one = n_bytes(rfsize.truncate(forest, n_trees=1))
-    with pytest.raises(ValueError, match=f"{one:,}"):
-        rfsize.truncate(forest, max_bytes=one - 1)
+    smallest = n_bytes(rfsize.truncate(forest, n_trees=1))
+    with pytest.raises(ValueError, match=f"{smallest:,}"):
+        rfsize.truncate(forest, max_bytes=smallest - 1)
     whole = n_bytes(rfsize.truncate(forest, n_trees=60))  # XGBoost's remembers its bags
     assert n_trees_of(rfsize.truncate(forest, max_bytes=whole)) == 60
 

@@ -20,8 +20,8 @@ any_counts = arrays.arrays(np.int32, st.tuples(st.integers(1, 20), st.integers(2
 @given(two_class_counts)
 def test_histogram(counts: np.ndarray) -> None:
     cells = Votes(counts).histogram()
-    found = dict(zip(zip(cells.count.tolist(), cells.n_votes.tolist(), strict=True), cells.rows.tolist(), strict=True))
-    assert found == reference.counting.histogram(counts)
+    actual = dict(zip(zip(cells.count.tolist(), cells.n_votes.tolist(), strict=True), cells.rows.tolist(), strict=True))
+    assert actual == reference.counting.histogram(counts)
 
 
 def test_histogram_of_few_rows_and_many_trees() -> None:

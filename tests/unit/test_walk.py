@@ -113,9 +113,9 @@ def test_drawn_trees(seed: int, shape: str, splits: list[int], columns: int, ran
     assert fast.predict(X.astype(np.float32)).tolist() == booster.predict(X.astype(np.float32)).tolist()
     booster = drawn("binary", [31] * 20 + splits, seed=seed, **options)
     raw = booster.predict(X, raw_score=True)
-    labels, asked = rfsize.compile(booster).predict_labels(X, return_trees=True)
+    labels, n_used = rfsize.compile(booster).predict_labels(X, return_trees=True)
     assert labels.tolist() == (raw > 0).astype(int).tolist()
-    assert ((asked >= 1) & (asked <= 20 + len(splits))).all()
+    assert ((n_used >= 1) & (n_used <= 20 + len(splits))).all()
 
 
 @pytest.mark.parametrize("n_trees", [1, 30])

@@ -57,13 +57,13 @@ class BaggedTrees:
 
     def apply(self, X: Any) -> NDArray[np.int64]:
         """The leaf of each tree that each row reaches, shape (n_rows, n_trees)."""
-        found = np.zeros((len(X), len(self.trees_)), dtype=np.int64)
-        for column, tree in zip(found.T, self.trees_, strict=True):
+        leaves = np.zeros((len(X), len(self.trees_)), dtype=np.int64)
+        for column, tree in zip(leaves.T, self.trees_, strict=True):
             for row, values in enumerate(X):
                 while tree.left[node := column[row]] >= 0:
                     goes_left = values[tree.feature[node]] <= tree.threshold[node]
                     column[row] = (tree.left if goes_left else tree.right)[node]
-        return found
+        return leaves
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """The mean of the trees' shares."""
