@@ -16,6 +16,7 @@ from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 
 import rfsize
+from helpers import lookup
 from helpers.boosted import classifier
 from helpers.command_line import run
 from helpers.trained import FRAMEWORKS, data_for, params_for, predicted, problem, train
@@ -98,6 +99,16 @@ def test_a_class_needs_half_of_its_mean_probability(framework: str, task: str) -
         question = {"metric": "probabilities", "tolerance": report.criterion.tolerance}
     named = rfsize.size(forest(framework, task), FRESH, **question)
     assert (report.n_trees, report.interval) == (named.n_trees, named.interval)
+
+
+@pytest.mark.parametrize(("n_labels", "criterion"), [(48, "probabilities"), (52, "labels")])
+def test_half_is_the_bound(n_labels: int, criterion: str) -> None:
+    """Of 1,000 rows so many get the label of a class whose mean probability is 0.1."""
+    rest = (100.0 - 0.6 * n_labels) / (1000 - n_labels)
+    probability = np.tile([[0.9 - rest, 0.1, rest], [0.1, 0.9 - rest, rest]], (500, 1))
+    probability[:n_labels] = 0.2, 0.2, 0.6
+    forest = lookup.classifier(np.repeat(probability[:, None], 20, axis=1))
+    assert rfsize.size(forest, lookup.rows_of(probability)).criterion.name == criterion
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
