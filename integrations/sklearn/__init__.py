@@ -47,10 +47,7 @@ class SkopsFiles(ModelFiles):
             if not unknown:
                 return skops.load(path, trusted=_TRUSTED)
         except Exception as error:  # of skops, zipfile, NumPy or scikit-learn
-            raise ValueError(
-                f"{path} is a skops file that cannot be read ({type(error).__name__}: {str(error)[:200]}): write it "
-                "again with skops.io.dump, by the same version of scikit-learn"
-            ) from error
+            raise ValueError(f"skops cannot read {path} ({error!r:.200}): write it by skops.io.dump again") from error
         raise ValueError(f"{path} holds types beyond scikit-learn's, {', '.join(unknown)[:300]}: use it in Python")
 
     def check_path(self, path: Path) -> None:

@@ -28,16 +28,12 @@ def holds_estimators(model: Any) -> bool:
     return "estimators_" in vars(model)
 
 
-def no_estimators(model: Any) -> str:
-    """Why a model without `holds_estimators` gets no other number of trees."""
+def of_others(model: Any) -> str:
+    """Why a model that others derive from scikit-learn's has no bags, and gets no other number of trees."""
     return (
-        f"{_named(model)} does not predict by the list of its members, so it can be neither cut nor grown: train with "
-        "scikit-learn's own class, which sklearnex.unpatch_sklearn() brings back after Intel's patch"
+        f"this {type(model).__name__}, of {type(model).__module__.partition('.')[0]}, does not keep its members as "
+        f"scikit-learn {sklearn.__version__} does: train with scikit-learn's own class (sklearnex.unpatch_sklearn())"
     )
-
-
-def _named(model: Any) -> str:
-    return f"this {type(model).__name__}, of {type(model).__module__.partition('.')[0]},"
 
 
 def n_training_rows(model: Any) -> int | None:
@@ -54,7 +50,7 @@ def part_of(model: Any, members: Int64s) -> Any:
         If the model does not predict by the members that it names.
     """
     if not holds_estimators(model):
-        raise NotAForestError(no_estimators(model))
+        raise NotAForestError(of_others(model))
     model = copy.copy(model)
     for name in _OF_THE_WHOLE & vars(model).keys():
         delattr(model, name)
@@ -115,7 +111,7 @@ def _drawn_rows(model: Any, member: int) -> Int64s:
     try:
         (rows,) = part_of(model, np.array([member])).estimators_samples_
     except AttributeError as error:
-        raise InbagError(_forgotten(model)) from error
+        raise InbagError(of_others(model)) from error
     return np.asarray(rows)
 
 
@@ -123,19 +119,9 @@ def why_no_bags(model: Any) -> str | None:
     """Why no row is out of bag; None if some rows are."""
     n_rows = n_training_rows(model)
     if n_rows is None or not holds_estimators(model):
-        return _forgotten(model)
+        return of_others(model)
     if isinstance(model, BAGGING) and len(model._seeds) != len(model.estimators_):
-        return (
-            f"scikit-learn stored the samples of only {len(model._seeds)} of the {len(model.estimators_)} members, "
-            f"as it does when warm_start adds some: let rfsize.grow add them, or take {FRESH_ROWS}"
-        )
+        return f"warm_start added members without their samples: let rfsize.grow add them, or take {FRESH_ROWS}"
     if model.bootstrap or (isinstance(model, BAGGING) and vars(model)["_max_samples"] < n_rows):
         return None
     return f"every member was trained on all rows: train with bootstrap=True, or take {FRESH_ROWS}"
-
-
-def _forgotten(model: Any) -> str:
-    return (
-        f"{_named(model)} does not keep the rows of each member as scikit-learn {sklearn.__version__} does: train with "
-        f"scikit-learn's own class of this version, or take {FRESH_ROWS}"
-    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -20,10 +19,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from rfsize._util import Floats, Int64s
 from rfsize.exceptions import NotAForestError
-from rfsize.integrations.sklearn.bags import part_of
 from rfsize.integrations.sklearn.model import (
     PRUNED,
     SINGLE_PRECISION,
+    SklearnModel,
     check_outputs,
     classes_of,
     ensemble_of,
@@ -34,6 +33,7 @@ from rfsize.integrations.sklearn.model import (
 )
 from rfsize.models.conventions import Conventions, Reading
 from rfsize.models.ensemble import Missing, TreeEnsemble, TreeNodes
+from rfsize.models.framework import reading
 from rfsize.models.model import Model, boosted
 from rfsize.models.rows import Rows
 
@@ -48,11 +48,6 @@ _LINKS |= dict.fromkeys(("squared_error", "absolute_error", "huber", "quantile")
 # GradientBoostingClassifier predicts class 1 from a score of 0 on.
 _JUST_BELOW_ZERO = float(np.nextafter(0.0, -1.0))
 
-# Parts of a HistGradientBoosting model, and of the nodes of its trees, that have no public name.
-_PARTS = ("_predictors", "_baseline_prediction", "_preprocessor", "_bin_mapper")
-_OF_NODES = {"value", "count", "feature_idx", "num_threshold", "missing_go_to_left", "left", "right", "is_leaf"}
-_OF_NODES |= {"is_categorical", "bitset_idx"}
-
 
 def read_boosted(model: Any) -> Model:
     """A fitted AdaBoostClassifier, GradientBoosting or HistGradientBoosting model.
@@ -64,11 +59,12 @@ def read_boosted(model: Any) -> Model:
     """
     check_is_fitted(model)
     check_outputs(model)
-    if isinstance(model, AdaBoostClassifier):
-        return AdaBoost(model, _adaboost_ensemble(model))
-    if isinstance(model, GRADIENT):
-        return GradientBoosting(model, _gradient_ensemble(model))
-    return HistGradientBoosting(model, _histogram_ensemble(model))
+    with reading("scikit-learn 1.6 to 1.9"):  # parts of gradient boosting have no public names
+        if isinstance(model, AdaBoostClassifier):
+            return AdaBoost(model, _adaboost_ensemble(model))
+        if isinstance(model, GRADIENT):
+            return GradientBoosting(model, _gradient_ensemble(model))
+        return HistGradientBoosting(model, _histogram_ensemble(model))
 
 
 def why_no_forest(model: Any) -> str:
@@ -76,10 +72,9 @@ def why_no_forest(model: Any) -> str:
     return boosted(f"this is a {type(model).__name__}", "train a RandomForest and size that")
 
 
-class AdaBoost(Model):
+class AdaBoost(SklearnModel):
     """A boosted model; here an AdaBoostClassifier (SAMME) of decision trees, which vote with weights."""
 
-    framework = "scikit-learn"
     ensemble: TreeEnsemble
     refits = False  # its leaves vote
 
@@ -89,26 +84,6 @@ class AdaBoost(Model):
 
     def apply(self, X: Any) -> NDArray[np.int64]:
         return leaves_of_members(self.booster, X)[:, :, None] + self.ensemble.tree_start
-
-    def first(self, n_trees: int) -> Any:
-        return self.part(np.arange(n_trees))
-
-    def select(self, trees: Int64s, leaf_values: NDArray[Any] | None = None) -> Any:
-        model = self.part(trees)
-        if leaf_values is not None:
-            values = np.split(leaf_values[:, 0], self.ensemble.tree_start.ravel()[1:])
-            numbers = np.arange(len(values)).reshape(self.ensemble.tree_start.shape)[trees]
-            self.set_leaves(model, [[values[number] for number in iteration] for iteration in numbers])
-        setattr(model, PRUNED, True)
-        return model
-
-    def part(self, trees: Int64s) -> Any:
-        """A copy of the model with some of its iterations."""
-        return part_of(self.booster, trees)
-
-    def set_leaves(self, model: Any, values: list[list[Floats]]) -> None:
-        """Replace what the nodes of each tree add, iteration by iteration, in a copy of the model."""
-        raise NotAForestError(f"leaves of a {type(model).__name__} hold votes, and take no new values: leave them")
 
 
 class GradientBoosting(AdaBoost):
@@ -128,11 +103,6 @@ class GradientBoosting(AdaBoost):
             model.oob_score_ = model.oob_scores_[-1]
         model.n_estimators = model.n_estimators_ = len(trees)
         return model
-
-    def set_leaves(self, model: Any, values: list[list[Floats]]) -> None:
-        model.estimators_ = copy.deepcopy(model.estimators_)
-        for estimator, added in zip(model.estimators_.ravel(), chain.from_iterable(values), strict=True):
-            estimator.tree_.value[:, 0, 0] = added / model.learning_rate
 
 
 class HistGradientBoosting(AdaBoost):
@@ -197,10 +167,7 @@ def _adaboost_ensemble(model: Any) -> TreeEnsemble:
     if getattr(model, "algorithm", "SAMME") == "SAMME.R":
         raise NotAForestError(f"in a {name} of algorithm='SAMME.R' trees cast no votes: train with algorithm='SAMME'")
     if not all(map(is_tree, members)):
-        raise NotAForestError(
-            f"the members of this {name} are {type(members[0]).__name__}s and no decision trees: give their votes to "
-            "rfsize.StopTable.lossless(model.estimator_weights_, n_classes=…).apply"
-        )
+        raise NotAForestError(f"the members of this {name} are no decision trees: train it on DecisionTreeClassifiers")
     classes, weights, total = model.classes_, model.estimator_weights_, float(np.sum(model.estimator_weights_))
     if not 0.0 < total < np.inf:
         raise NotAForestError(f"the weights of this {name} add up to {total:g}: train members with some weight")
@@ -218,7 +185,6 @@ def _adaboost_ensemble(model: Any) -> TreeEnsemble:
 def _gradient_ensemble(model: Any) -> TreeEnsemble:
     if model.init is not None and model.init != "zero":
         raise NotAForestError(f"rfsize does not read the init {type(model.init).__name__}: train with init=None")
-    _check_parts(model, ["_raw_predict_init"])
     base = model._raw_predict_init(np.zeros((1, model.n_features_in_), dtype=np.float32))[0].tolist()
     link, slope = _link_of(model)
     conventions = _conventions(link, slope, base=tuple(base), cut=_JUST_BELOW_ZERO if link == "logistic" else 0.0)
@@ -228,9 +194,7 @@ def _gradient_ensemble(model: Any) -> TreeEnsemble:
 
 
 def _histogram_ensemble(model: Any) -> TreeEnsemble:
-    _check_parts(model, _PARTS)
     predictors = [predictor for iteration in model._predictors for predictor in iteration]
-    _check_parts(model, (f"nodes[{name!r}]" for name in _OF_NODES - set(predictors[0].nodes.dtype.names)))
     nodes = np.concatenate([predictor.nodes for predictor in predictors])
     is_leaf, goes_left = nodes["is_leaf"] == 1, nodes["missing_go_to_left"] == 1
     is_category = (nodes["is_categorical"] == 1) & ~is_leaf
@@ -292,11 +256,3 @@ def _link_of(model: Any) -> tuple[str, float]:
     if not isinstance(model.loss, str) or model.loss not in _LINKS:
         raise NotAForestError(f"rfsize does not know the link of loss={model.loss!r}: train with {', '.join(_LINKS)}")
     return ("softmax", 1.0) if len(classes_of(model)) > 2 else _LINKS[model.loss]
-
-
-def _check_parts(model: Any, parts: Any) -> None:
-    """Raise `NotAForestError` if a model lacks private parts, as that of another version may."""
-    missing = [part for part in parts if not hasattr(model, part)]
-    if missing:
-        name = type(model).__name__
-        raise NotAForestError(f"this {name} has no {missing[0]}: train with scikit-learn 1.6 to 1.9")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,6 @@ _MOST_DRAWN = 50_000_000
 
 _SEVERAL_OUTPUTS = "the model predicts several columns of y: train one model for each, as sklearn.multioutput does"
 
-_PROBABILITY_ROUNDING = 1e-3  # of probabilities in single precision
 # How far two probabilities that add up to 1 may be from that sum, once they are rounded.
 _ROUNDED = 2.0 * float(np.finfo(np.float64).eps)
 
@@ -96,13 +96,38 @@ def why_unread(model: Any) -> str:
         return f"a {name} holds a model, once it is fitted: give model.{inside}"
     if any(base.__module__.startswith("rfsize.") for base in type(model).__mro__):
         return f"the {name} is not fitted: fit it first, which grows its forest"
-    return (
-        f"rfsize does not read a {name}, whose prediction is no mean or sum over decision trees: train a random "
-        "forest, bagging or gradient boosting"
-    )
+    return f"rfsize does not read a {name}: train a random forest, bagging or gradient boosting of trees"
 
 
-class SklearnForest(Forest):
+class SklearnModel(Model):
+    """A model of scikit-learn, whose trees can be chosen and given other leaves."""
+
+    framework = "scikit-learn"
+
+    def first(self, n_trees: int) -> Any:
+        return self.part(np.arange(n_trees))
+
+    def select(self, trees: Int64s, leaf_values: NDArray[Any] | None = None) -> Any:
+        model, start = self.part(trees), self._arrays.tree_start
+        if leaf_values is not None:
+            values = np.split(leaf_values[:, 0], start.ravel()[1:])
+            numbers = np.arange(len(values)).reshape(start.shape)[trees]
+            self.set_leaves(model, [[values[number] for number in iteration] for iteration in numbers])
+        setattr(model, PRUNED, True)
+        return model
+
+    def part(self, trees: Int64s) -> Any:
+        """A copy of the model with some of its iterations."""
+        return part_of(self.booster, trees)
+
+    def set_leaves(self, model: Any, values: list[list[Floats]]) -> None:
+        """Replace what the nodes of each tree add, iteration by iteration, in a copy of the model."""
+        model.estimators_ = copy.deepcopy(model.estimators_)
+        for estimator, added in zip(np.ravel(model.estimators_), chain.from_iterable(values), strict=True):
+            estimator.tree_.value[:, 0, 0] = added / getattr(model, "learning_rate", 1.0)
+
+
+class SklearnForest(SklearnModel, Forest):
     """A random forest, extremely randomised trees, or bagging over decision trees.
 
     Parameters
@@ -111,7 +136,6 @@ class SklearnForest(Forest):
         Fitted to one label or number per row.
     """
 
-    framework = "scikit-learn"
     sampled_by = "bootstrap=True, or max_features below the number of columns"
 
     def __init__(self, model: Any) -> None:
@@ -133,19 +157,6 @@ class SklearnForest(Forest):
         else:
             leaf = np.asarray(unnamed(self.booster).apply(X))
         return leaf[:, :, None] + self._arrays.tree_start
-
-    def first(self, n_trees: int) -> Any:
-        return part_of(self.booster, np.arange(n_trees))
-
-    def select(self, trees: Int64s, leaf_values: NDArray[Any] | None = None) -> Any:
-        model = part_of(self.booster, trees)
-        if leaf_values is not None:
-            model.estimators_ = copy.deepcopy(model.estimators_)
-            for estimator, start in zip(model.estimators_, self._arrays.tree_start[trees, 0], strict=True):
-                is_leaf = estimator.tree_.children_left == -1
-                estimator.tree_.value[is_leaf, 0, 0] = leaf_values[start : start + len(is_leaf), 0][is_leaf]
-        setattr(model, PRUNED, True)
-        return model
 
     def bags(
         self, layout: Layout, y: Any, sample_weight: Any, seed: int | None, subsample: float | None
@@ -229,10 +240,6 @@ def _member_scores(member: Any, X: Any, n_classes: int) -> Floats:
         # The member's bag may lack classes. Like scikit-learn, ignore columns beyond the classes in the bag.
         known = np.asarray(member.classes_, dtype=np.intp)
         shares[:, known] = member.predict_proba(X)[:, : len(known)]
-        total = shares.sum(axis=1)
-        wrong = total[~np.isclose(total, 1.0, atol=_PROBABILITY_ROUNDING)]
-        if wrong.size:
-            raise ValueError(f"probabilities of a member sum to {wrong[0]:.4g}: bag a CalibratedClassifierCV around it")
     else:
         shares[np.arange(len(shares)), _class_indices(member.predict(X), n_classes)] = 1.0
     return shares if n_classes > 2 else shares[:, 1:]
@@ -361,10 +368,7 @@ def at_the_end_of(pipeline: Pipeline) -> Model:
         try:
             X = pipeline[:-1].transform(X) if before else X
         except Exception as error:  # a step may be anyone's
-            raise ValueError(
-                f"the steps of the Pipeline cannot transform X ({type(error).__name__}: {str(error)[:200]}): give the "
-                "rows that its own predict takes"
-            ) from error
+            raise ValueError(f"the steps of the Pipeline cannot transform X ({error!r:.200}): give its rows") from error
         return X if inside.transform is None else inside.transform(X)
 
     wrapper = Wrapper(type(pipeline).__name__, around, inside.checked_threshold(None), transform)

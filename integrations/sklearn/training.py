@@ -19,7 +19,7 @@ from rfsize._util import Int64s, sample_weights, training_labels
 from rfsize.counting.count import out_of_bag
 from rfsize.counting.sums import Sums
 from rfsize.exceptions import InbagError, NotAForestError
-from rfsize.integrations.sklearn.bags import BAGGING, holds_estimators, no_estimators, part_of, why_no_bags
+from rfsize.integrations.sklearn.bags import BAGGING, holds_estimators, of_others, part_of, why_no_bags
 from rfsize.integrations.sklearn.boosting import BOOSTED, why_no_forest
 from rfsize.integrations.sklearn.model import FORESTS, SklearnForest, why_unread
 from rfsize.models.bags import Layout
@@ -40,10 +40,7 @@ class SklearnTraining(Training):
 
     def check_estimator(self, estimator: Any) -> None:
         if isinstance(estimator, Pipeline):
-            raise NotAForestError(
-                "rfsize grows the last step of a Pipeline, not its other steps: make it RightSizedClassifier or "
-                "RightSizedRegressor, or give pipeline[-1] with pipeline[:-1].fit_transform(X, y)"
-            )
+            raise NotAForestError("rfsize grows no pipeline: give pipeline[-1] and pipeline[:-1].fit_transform(X, y)")
         if isinstance(estimator, BOOSTED):
             raise NotAForestError(why_no_forest(estimator))
         if isinstance(estimator, BaseEnsemble) and not isinstance(estimator, FORESTS):
@@ -52,10 +49,7 @@ class SklearnTraining(Training):
     def with_fraction(self, estimator: Any, fraction: float, n_rows: int) -> Any:
         if estimator.bootstrap:
             if fraction > 0.5 and not _DRAWS_MORE_THAN_ALL:
-                raise ValueError(
-                    f"a bagging fraction of {fraction:g} takes more draws with replacement than there are rows: give "
-                    "fractions up to 0.5, or install scikit-learn 1.9"
-                )
+                raise ValueError("fractions above 0.5 draw more than all rows: give less, or install scikit-learn 1.9")
             fraction = ratio_with_replacement(fraction)
         elif not isinstance(estimator, BAGGING):
             raise InbagError("bootstrap=False trains every tree on all rows: set bootstrap=True")
@@ -91,7 +85,7 @@ class SklearnTrainer(Trainer):
 
     def __init__(self, forest: SklearnForest, X: Any, y: Any, sample_weight: Any) -> None:
         if not holds_estimators(forest.booster):
-            raise InbagError(no_estimators(forest.booster))
+            raise InbagError(of_others(forest.booster))
         label = training_labels(forest.classes, y, n_rows_of(X))
         weight = None if sample_weight is None else sample_weights(sample_weight, len(label))
         super().__init__(forest, label, weight)
@@ -99,10 +93,8 @@ class SklearnTrainer(Trainer):
         self.largest_fraction = 0.5 if forest.booster.bootstrap and not _DRAWS_MORE_THAN_ALL else 1.0
         seed = forest.booster.random_state
         self.seed = int(seed) if isinstance(seed, Integral) else 0
-        missing = np.setdiff1d(np.arange(len(forest.classes)), label)
-        if missing.size:
-            lacking = forest.classes[missing].tolist()
-            raise ValueError(f"y lacks the classes {lacking} of the training: give the labels of the training")
+        if len(np.unique(label)) < len(forest.classes):
+            raise ValueError("y lacks classes of the training: give the labels of the training")
 
     def start(self, *, fraction: float | None = None, seed: int | None = None) -> SklearnInTraining:
         """An ensemble without members yet; the seed is 0 if the fitted ensemble names none."""
