@@ -76,8 +76,5 @@ class LightGbm(Framework):
     def read(self, model: Any) -> LightGbmModel:
         return read(model)
 
-    def models_in(self, model: Any) -> list[Any] | None:
-        return list(model.boosters) if isinstance(model, lgb.CVBooster) else None
-
 
 framework = LightGbm()

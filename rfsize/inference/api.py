@@ -11,7 +11,7 @@ from rfsize.inference.compiled import CompiledForest
 from rfsize.inference.file import load_forests
 from rfsize.inference.mean import CompiledMean
 from rfsize.inference.tables import check_table
-from rfsize.models.framework import models_in, read_model
+from rfsize.models.framework import read_model
 from rfsize.models.model import Forest, Model, learning_rate_of
 from rfsize.stopping.table import StopTable
 from rfsize.walking.layout import PackedForest
@@ -58,7 +58,7 @@ def compile(
     ----------
     model : booster or estimator
         A trained forest, or boosted trees. The model is not changed. Give a list of models with the
-        same classes and features, or a `lightgbm.CVBooster`, to predict the mean of their predictions.
+        same classes and features to predict the mean of their predictions.
     table : StopTable, optional
         A table for the trees and classes of this forest. It acts on what it is for: labels (`StopTable.calibrate`, or
         `StopTable.build` for votes), probabilities, or the numbers of a regression. A Booster's ``predict`` gives
@@ -133,15 +133,15 @@ def compile(
     The boosters of a cross-validation, or your own models of the folds, predict their mean:
 
     >>> folds = lgb.cv(params, lgb.Dataset(X, y), 50, nfold=5, return_cvbooster=True)["cvbooster"]
-    >>> bool((rfsize.compile(folds).predict(X) == sum(folds.predict(X)) / 5).all())
+    >>> bool((rfsize.compile(folds.boosters).predict(X) == sum(folds.predict(X)) / 5).all())
     True
     """
     choice("voting", voting, ("auto", "soft", "hard"))
-    several = models_in(model)
-    if several is not None:
+    if isinstance(model, (list, tuple)):
         _refuse_of_several(table, voting)
+        models: list[Any] = list(model)
         return CompiledMean(
-            [compile(of_fold, threshold=threshold, n_jobs=n_jobs, missing=missing) for of_fold in several]
+            [compile(of_fold, threshold=threshold, n_jobs=n_jobs, missing=missing) for of_fold in models]
         )
     read = read_model(model, missing=missing)
     read.refuse_steps("a compiled forest predicts the rows that the last step of a Pipeline gets")

@@ -41,10 +41,7 @@ class TrainingData:
             return TrainingData(rows_at(self.X, rows), self.classes, self.label[rows], weight)
         present, label = np.unique(self.label[rows], return_inverse=True)
         if len(present) < 2:
-            raise ValueError(
-                f"outside one fold all rows are of the class {self.classes[present].tolist()}, because the others "
-                "have too few rows; give more rows, or give as cv= folds that leave rows of two classes"
-            )
+            raise ValueError("outside one fold all rows are of one class: give more rows, or other folds as cv")
         return TrainingData(rows_at(self.X, rows), self.classes[present], label, weight)
 
     @property
@@ -97,10 +94,7 @@ def checked_target(y: Any, n_rows: int, *, of_labels: bool) -> tuple[NDArray[Any
         raise ValueError(f"training requires y to be passed, but the target y is None: give one {what} per row")
     given = check_array(y, ensure_2d=False, dtype=None if of_labels else np.float64, input_name="y")
     if given.ndim > 1 and given.shape[1] > 1:
-        raise ValueError(
-            f"y has {given.shape[1]} columns; T* is about one {what} per row: fit one forest for each column, as "
-            f"sklearn.multioutput.MultiOutput{'Classifier' if of_labels else 'Regressor'} does"
-        )
+        raise ValueError(f"y has {given.shape[1]} columns: fit one forest for each column, as sklearn.multioutput does")
     target = column_or_1d(given, warn=True)
     if len(target) != n_rows:
         raise ValueError(f"X has {n_rows} rows and y {len(target)} {what}s: give one {what} per row")

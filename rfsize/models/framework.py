@@ -14,12 +14,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from importlib.metadata import Distribution, EntryPoint, distributions
+from importlib.metadata import EntryPoints, entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
 
-from rfsize._util import warn
 from rfsize.exceptions import NotAForestError, RfsizeError
 from rfsize.models.ensemble import repeats_one_tree
 from rfsize.models.model import Forest, Model
@@ -122,37 +121,19 @@ class Framework(ABC):
             If the object is no trained tree ensemble, or one that rfsize cannot read.
         """
 
-    def models_in(self, model: Any) -> list[Any] | None:
-        """The models that one object holds, such as one for each fold; None if the object is itself a model."""
-        return None
-
 
 @cache
-def _entries() -> dict[str, list[EntryPoint]]:
-    """Entry points, keyed by the top-level package of the framework's models."""
-    entries: dict[str, list[EntryPoint]] = {}
-    # Look at all distributions: an old rfsize.egg-info in the working folder would hide the installed one.
-    for distribution in distributions():
-        for entry in _of_group(distribution):
-            if all(entry.value != other.value for other in entries.setdefault(entry.name, [])):
-                entries[entry.name].append(entry)
+def _entries() -> EntryPoints:
+    """Entry points, each named like the top-level package of a framework's models."""
+    entries = entry_points(group=GROUP)
     if not entries:
         raise ImportError(f"rfsize is installed without its entry points ({GROUP}): install it again with pip")
     return entries
 
 
-def _of_group(distribution: Distribution) -> list[EntryPoint]:
-    try:
-        return list(distribution.entry_points.select(group=GROUP))
-    except (TypeError, ValueError, AttributeError) as error:
-        name = distribution.metadata["Name"]
-        warn(f"the entry points of {name!r} cannot be read ({error}): repair or uninstall it", RuntimeWarning)
-        return []
-
-
 def framework_names() -> list[str]:
     """Names of the top-level packages of the frameworks that rfsize knows."""
-    return sorted(_entries())
+    return sorted(_entries().names)
 
 
 @cache
@@ -166,34 +147,28 @@ def framework_named(name: str) -> Framework:
     ValueError
         If there is no framework of that name.
     """
-    if name not in _entries():
+    entries = list(_entries().select(name=name))
+    if not entries:
         raise ValueError(f"rfsize knows no framework {name!r}; it knows {', '.join(framework_names())}")
-    entry, *others = _entries()[name]
-    if others:
-        both = " and ".join(f"{other.value} of {_distribution_name(other)}" for other in (entry, *others))
-        raise ImportError(f"two distributions bring {name} to rfsize, {both}: uninstall one of the two")
-    where = f"{entry.value} of {_distribution_name(entry)}, which reads models of {name!r},"
+    brought = " and ".join(f"{entry.value} of {entry.dist and entry.dist.name}" for entry in entries)
+    if len(entries) > 1:
+        raise ImportError(f"several distributions bring {name} to rfsize, {brought}: uninstall all but one")
     try:
-        framework = entry.load()
+        framework = entries[0].load()
     except Exception as error:  # another author's module may raise anything
-        if isinstance(error, ModuleNotFoundError) and error.name == name:
-            raise ImportError(f"models of {name!r} need {name}, which is not installed: install it with pip") from error
         raise ImportError(
-            f"{where} cannot be imported ({type(error).__name__}: {error}): repair or uninstall it"
+            f"{brought}, which reads models of {name!r}, cannot be imported ({type(error).__name__}: {error}): install "
+            f"{name}, or repair or uninstall the distribution"
         ) from error
     if not isinstance(framework, Framework):
-        raise ImportError(f"{where} is a {type(framework).__qualname__} and no rfsize.models.framework.Framework")
+        raise ImportError(f"{brought} is a {type(framework).__qualname__} and no rfsize.models.framework.Framework")
     return framework
-
-
-def _distribution_name(entry: EntryPoint) -> str:
-    return "an unknown distribution" if entry.dist is None else str(entry.dist.metadata["Name"])
 
 
 def framework_of(thing: Any) -> Framework | None:
     """The framework of a model, data, estimator or exception; None for any other object."""
     packages = (base.__module__.partition(".")[0] for base in type(thing).__mro__)
-    name = next((package for package in packages if package in _entries()), None)
+    name = next((package for package in packages if package in _entries().names), None)
     return None if name is None else framework_named(name)
 
 
@@ -278,10 +253,7 @@ def read_to_cut(model: Any, *, missing: float | None = None) -> Model:
     if not isinstance(forest, Forest):
         return forest
     if forest.ensemble is not None and repeats_one_tree(forest.ensemble):
-        raise NotAForestError(
-            f"all {forest.n_trees} trees of the forest are identical, because training sampled neither rows nor "
-            f"columns, so their votes say nothing of other forests: train with {forest.sampled_by}"
-        )
+        raise NotAForestError(f"all trees are identical, for nothing was sampled: train with {forest.sampled_by}")
     if forest.is_pruned and forest is not model:
         raise NotAForestError("rfsize.shrink chose these trees, so they have no T*: give the forest that was shrunk")
     return forest
@@ -300,8 +272,8 @@ def _read(model: Any) -> Model:
     framework = framework_of(model)
     if framework is None:
         raise NotAForestError(
-            f"model is a {type(model).__module__}.{type(model).__qualname__}, which is no model that rfsize reads: "
-            "give a tree ensemble of LightGBM, XGBoost or scikit-learn"
+            f"model is a {type(model).__module__}.{type(model).__qualname__}, which rfsize does not read: give a tree "
+            "ensemble of LightGBM, XGBoost or scikit-learn"
         )
     return framework.read(model)
 
@@ -318,8 +290,7 @@ def reading(versions: str) -> Iterator[None]:
         raise
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise NotAForestError(
-            f"rfsize cannot read this model ({type(error).__name__}: {str(error)[:200]}); it reads those of "
-            f"{versions}: load the model in one of these and save it again, or report it"
+            f"rfsize cannot read this model ({error!r:.200}), but those of {versions}: save it again by one of these"
         ) from error
 
 
@@ -327,11 +298,3 @@ def refuse_regression(forest: Model) -> None:
     """Raise `NotAForestError` if the trees of a forest cast no votes, where only votes help."""
     if not forest.classes.size:
         raise NotAForestError("trees of a regression cast no votes: give metric='scores' and a tolerance")
-
-
-def models_in(model: Any) -> list[Any] | None:
-    """The models in a list, or in a framework's object that holds the models of several folds; None for one model."""
-    if isinstance(model, (list, tuple)):
-        return list(model)
-    framework = framework_of(model)
-    return None if framework is None else framework.models_in(model)

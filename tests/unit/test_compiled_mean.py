@@ -78,14 +78,6 @@ def test_mean_probabilities_above_a_threshold(threshold: float) -> None:
     assert rfsize.compile(models, threshold=threshold).predict(FRESH).tolist() == (share > threshold).tolist()
 
 
-def test_a_cvbooster_is_its_folds() -> None:
-    params = {**zoo.LIGHTGBM, "objective": "binary"}
-    folds = lgb.cv(params, lgb.Dataset(X, Y), 15, nfold=3, return_cvbooster=True)["cvbooster"]
-    fast = rfsize.compile(folds)
-    np.testing.assert_array_equal(fast.predict(FRESH), np.mean(folds.predict(FRESH), axis=0))
-    assert fast.n_trees == 45
-
-
 def test_files_of_other_sizes_are_refused(tmp_path: Path) -> None:
     path, huge = tmp_path / "mean.rfsize", np.iinfo(np.int64).max
     rfsize.compile(of_folds(FOLDS["lightgbm"])).save(path)
