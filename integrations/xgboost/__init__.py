@@ -29,10 +29,7 @@ class XgboostFiles(ModelFiles):
         try:
             return xgb.Booster(model_file=path)
         except xgb.core.XGBoostError as error:
-            raise ValueError(
-                f"XGBoost cannot read {path} ({reason(error)}): save the model again, with an XGBoost not newer than "
-                f"{xgb.__version__}"
-            ) from error
+            raise ValueError(f"XGBoost {xgb.__version__} cannot read {path} ({reason(error)}): save it anew") from error
 
     def check_path(self, path: Path) -> None:
         if path.suffix not in {".json", ".ubj"}:

@@ -50,8 +50,6 @@ def why_not_rebuilt(settings: dict[str, Any]) -> str | None:
         return f"bags of {updater} on device={device} cannot be rebuilt: train with tree_method='hist', device='cpu'"
     if booster["tree_train_param"].get("sampling_method", "uniform") != "uniform":
         return "bags sampled by gradient cannot be rebuilt: train with sampling_method='uniform'"
-    if generic.get("seed_per_iteration", "0") != "0":
-        return "bags of seed_per_iteration cannot be rebuilt: train without it"
     return None
 
 
@@ -78,23 +76,15 @@ def write_bag_seeds(booster: xgb.Booster, drawn: DrawnBags | None) -> None:
 
 def read_bag_seeds(booster: xgb.Booster, n_trees: int) -> DrawnBags | None:
     """Read the attribute that `write_bag_seeds` wrote; None if there is none, `InbagError` if it is damaged."""
+    text = booster.attr(_ATTRIBUTE)
+    if text is None:
+        return None
     try:
-        text = booster.attr(_ATTRIBUTE)
-        if text is None:
-            return None
         stored = json.loads(text)
-        subsample, seeds = share("subsample", stored["subsample"]), np.asarray(stored["seeds"], dtype=np.uint64)
-        # NumPy 1 turns a negative number into a large one.
-        if seeds.shape != (n_trees,) or min(stored["seeds"], default=0) < 0:
-            raise ValueError(f"there is not one seed of 0 or more for each of {n_trees} trees")
-    # New versions of XGBoost assert that an attribute is not empty.
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError, AssertionError) as error:
-        raise InbagError(
-            f"the booster's note of how its bags were drawn is damaged ({error}): remove it by "
-            f"set_attr({_ATTRIBUTE}=None), or go on with rfsize.tree_outputs(model, X, y, oob=True, seed=..., "
-            "subsample=...)"
-        ) from error
-    return DrawnBags(subsample, seeds)
+        seeds = np.array(stored["seeds"], dtype=np.uint64).reshape(n_trees)
+        return DrawnBags(share("subsample", stored["subsample"]), seeds)
+    except (ValueError, TypeError, KeyError, OverflowError) as error:
+        raise InbagError(f"the note of bags is damaged ({error}): booster.set_attr(rfsize_bags=None)") from error
 
 
 class XgboostBags(LaidOutBags):
@@ -163,25 +153,11 @@ class XgboostBags(LaidOutBags):
         tolerance = _RELATIVE_TOLERANCE * np.abs(expected) + _ROW_TOLERANCE * unit[output] * self.row_cover.mean()
         # With nearly empty bags, unit and tolerance can be anything. But a leaf with a stored sum saw at least one row.
         unseen = (rebuilt == 0.0) & (cover > _OF_NO_WEIGHT * cover[has_cover].max(initial=0.0))
-        wrong = np.asarray((np.abs(expected - cover) > tolerance) | unseen)
-        if not (wrong & has_cover).any():
-            self._refuse_other_hessians(unit)
-        return wrong
+        return np.asarray((np.abs(expected - cover) > tolerance) | unseen)
 
     def exceeded(self, trees: TreeEnsemble, rebuilt: Floats) -> Bools:
         unit = self._hessian[trees.output_of_node]
         return np.asarray((rebuilt - 0.5 * self.row_cover.mean()) * unit > (1.0 + _UNIT_TOLERANCE) * trees.cover)
-
-    def _refuse_other_hessians(self, unit: Floats) -> None:
-        """Raise `InbagError` if the bags are proven, but the hessian of their rows does not fit base_score."""
-        ratio = unit / self._hessian
-        # Skips NaN, and outputs whose trees prove nothing.
-        off = ratio[(unit > 0.0) & (np.abs(ratio - 1.0) > _UNIT_TOLERANCE)]
-        if off.size:
-            raise InbagError(
-                f"rows in the bags have {off[0]:.4g} times the hessian by their base_score: if they had weights, "
-                "give sample_weight=... to rfsize.tree_outputs(model, X, y, oob=True); train without base_margin"
-            )
 
     by_row = "row_cover"
     advice = (

@@ -54,6 +54,7 @@ from rfsize.models.rows import Rows, open_rows
 
 _PRUNED = "rfsize_shrunk"  # attribute of a booster
 _SAMPLINGS = ("subsample", "colsample_bytree", "colsample_bylevel", "colsample_bynode")
+_FOREST = "num_parallel_tree=100, learning_rate=1, subsample=0.632, colsample_bynode=0.6"
 _RATE_OF_ONE = 0.005  # learning rates as near to 1 as this count as 1
 
 
@@ -148,8 +149,8 @@ class XgboostModel(Model):
         confused = confused_columns(self._encoded_categories, self.feature_names, X)
         if confused:
             raise ValueError(
-                f"the columns {confused} of X have not the categories of training in their order, and XGBoost confuses "
-                "names that are not ASCII: give a pandas DataFrame with the categories of training"
+                f"XGBoost confuses names that are not ASCII, in the columns {confused} of X: give a pandas DataFrame "
+                "with the categories of training in their order"
             )
         return rows
 
@@ -158,14 +159,8 @@ class XgboostModel(Model):
             raise ValueError(f"X is a {type(X).__name__}, binned or on disk: give rows as an array or DataFrame")
         if X.get_base_margin().size:
             raise ValueError("X has a base_margin, which moves every tree's vote: give the rows without one")
-        if self.given_missing is not None:
-            raise ValueError("X is a DMatrix, which was made with its own missing value: leave missing out")
-        # A slice does not keep the missing value, but it keeps which of its numbers were missing.
-        if not math.isnan(self.missing) and (X.get_data().data == np.float32(self.missing)).any():
-            raise ValueError(
-                f"X is a DMatrix in which {self.missing:g} is a number, and means missing to the "
-                f"{type(self._model).__name__}: make it as xgboost.DMatrix(X, missing={self.missing:g})"
-            )
+        if not math.isnan(self.missing):
+            raise ValueError("X is a DMatrix, which was made with a missing value of its own: give the rows")
 
     def first(self, n_trees: int) -> Any:
         booster = self.booster[:n_trees]
@@ -247,8 +242,8 @@ class XgboostForest(XgboostModel, Forest):
             likeliest = likeliest or bags
         if likeliest is None:
             raise InbagError(
-                "the model says subsample=1: if a file lost it, go on with rfsize.tree_outputs(model, X, y, oob=True, "
-                f"seed=..., subsample=...); if not, train with a subsample below 1, such as 0.632, or take {FRESH_ROWS}"
+                "the model says subsample=1: train with less, or if a file lost it, give seed=..., subsample=... to "
+                f"rfsize.tree_outputs(model, X, y, oob=True), or take {FRESH_ROWS}"
             )
         if y is None and self._objective in ADAPTIVE:
             raise InbagError(f"leaves of '{self._objective}' depend on labels: give y, or take {FRESH_ROWS}")
@@ -259,12 +254,9 @@ class XgboostForest(XgboostModel, Forest):
         """Raise `InbagError` if the bags of such trees cannot be rebuilt, or the trees cannot prove them."""
         if self._objective not in CONSTANT_HESSIAN:
             raise InbagError(
-                f"the sums that XGBoost stores cannot prove the bags of '{self._objective}': train with one of "
-                f"{', '.join(sorted(CONSTANT_HESSIAN))}, or take {FRESH_ROWS}"
+                f"no stored sums prove the bags of '{self._objective}', but those of "
+                f"{', '.join(sorted(CONSTANT_HESSIAN))}: train with one of them, or take {FRESH_ROWS}"
             )
-        if self._of_class_1 != 1.0 and not self.classes.size:
-            given = f"scale_pos_weight={self._of_class_1:g} was set in training"
-            raise InbagError(f"{given}: train without it, or take {FRESH_ROWS}")
         why = why_not_rebuilt(self.settings)
         if why is None and not self.ensemble.cover.any():
             why = (
@@ -333,7 +325,7 @@ def read(model: Any) -> XgboostModel:
     learner = document(booster_of(model))
     with reading("XGBoost 2.1 to 3.4"):
         refuse_other_models(learner)
-        why_no_forest = _why_no_forest(learner, model)
+        why_no_forest = _why_no_forest(learner)
         return XgboostForest(model, learner) if not why_no_forest else XgboostModel(model, learner, why_no_forest)
 
 
@@ -354,28 +346,19 @@ def booster_of(model: Any) -> xgb.Booster:
     raise NotAForestError(f"a {type(model).__name__} is no model: give an xgboost.Booster or a fitted XGBClassifier")
 
 
-def _why_no_forest(learner: dict[str, Any], model: Any) -> str:
+def _why_no_forest(learner: dict[str, Any]) -> str:
     """Why the trees are not independent draws, and what to do; empty if they are."""
     n_rounds = len(tree_order(learner))
     if n_rounds > 1 or is_dart(learner):
         how = f"for {n_rounds} rounds" if n_rounds > 1 else "with booster='dart'"
-        return boosted_rounds(f"the XGBoost model was boosted {how}", model)
+        return boosted_rounds(f"the XGBoost model was boosted {how}")
     is_logitraw = learner["objective"]["name"] == "binary:logitraw"
     return "the forest has the objective 'binary:logitraw': train it with 'binary:logistic'" if is_logitraw else ""
 
 
-def boosted_rounds(what: str, model: Any) -> str:
+def boosted_rounds(what: str) -> str:
     """Why a model that is, or would be, boosted is no forest, and what to do."""
-    return boosted(what, f"train the trees in one round, as {in_one_round(model)} does")
-
-
-def in_one_round(model: Any) -> str:
-    """Code for the user to copy, which trains a forest in the way that ``model`` was trained."""
-    forest = {"num_parallel_tree": 100, "learning_rate": 1, "subsample": 0.632, "colsample_bynode": 0.6}
-    if not isinstance(model, xgb.XGBModel):
-        return f"xgboost.train(params | {forest}, dtrain, num_boost_round=1)"
-    kind = "XGBRegressor" if isinstance(model, xgb.XGBRegressor) else "XGBClassifier"
-    return f"{kind}(n_estimators=1, {', '.join(f'{name}={value}' for name, value in forest.items())})"
+    return boosted(what, f"train the trees in one round, by n_estimators=1 or num_boost_round=1 with {_FOREST}")
 
 
 def tree_count_parameter(estimator: Any) -> str:
@@ -449,14 +432,12 @@ def learning_rate(rate: float, objective: str, margins: NDArray[np.float32]) -> 
     """
     if abs(rate - 1.0) <= _RATE_OF_ONE:
         return None
-    keeps, labels = None, ""
+    keeps = None
     if objective in VOTING:
         # The threshold at which labels do not depend on the learning rate; several classes have none but this.
         keeps = float(expit(np.float64(margins[0]))) if margins.size == 1 else 0.5 if np.ptp(margins) == 0.0 else None
-        labels = "; its labels lean towards the classes that base_score favours"
-        if keeps == 0.5:
-            labels = "; its labels are the same as with learning_rate=1, since base_score favours no class"
     moved, wrong = ("squeezed towards", "small") if rate < 1.0 else ("stretched away from", "large")
+    labels = "" if keeps is None else f" (labels above a threshold of {keeps:.3g} stay the same)"
     return LearningRate(
         f"the forest was trained with learning_rate={rate:.3g}, so its predictions are {moved} base_score, and T* and "
         f"losses by anything but labels come out too {wrong}{labels}. Train with learning_rate=1",

@@ -83,21 +83,16 @@ def tree_order(learner: dict[str, Any]) -> Int64s:
     Raises
     ------
     NotAForestError
-        If rounds have different numbers of trees, or classes have.
+        If rounds have different numbers of trees.
     """
     stored = tree_model(learner)
     n_outputs = 1 if scores_per_leaf(learner) > 1 else max(1, int(learner["learner_model_param"]["num_class"]))
     starts = np.asarray(stored["iteration_indptr"])
     per_round = np.diff(starts)
     if (per_round != per_round[0]).any() or starts[0] != 0 or starts[-1] != len(stored["trees"]):
-        raise NotAForestError(
-            f"the rounds of the XGBoost model have different numbers of trees, {np.unique(per_round).tolist()}: take a "
-            "slice of rounds with the same num_parallel_tree, such as booster[:1]"
-        )
+        raise NotAForestError("the rounds of the XGBoost model have different numbers of trees: give booster[:1]")
     tree_class = np.asarray(stored["tree_info"]).reshape(len(per_round), -1)
     order = np.argsort(tree_class, axis=1, kind="stable").reshape(len(per_round), n_outputs, -1)
-    if (np.sort(tree_class, axis=1) != np.repeat(np.arange(n_outputs), order.shape[-1])).any():
-        raise NotAForestError(f"the XGBoost model does not have equally many trees for each of {n_outputs} classes")
     return np.asarray(order.transpose(0, 2, 1) + starts[:-1, None, None], dtype=np.int64)
 
 
@@ -116,7 +111,6 @@ def read_ensemble(
     nodes = _read_nodes(trees, width, tree_weights(learner)[order.ravel()])
     if not np.isfinite(nodes.value).all():
         raise NotAForestError("a tree of the XGBoost model has a leaf that is no finite number: train it again")
-    n_scores = width if width > 1 else order.shape[-1]
     # Before XGBoost 3.2, trees that score all classes store no hessians.
     cover = [tree.get("sum_hessian") or np.zeros(size) for tree, size in zip(trees, nodes.n_nodes, strict=True)]
     return TreeEnsemble(
@@ -125,7 +119,7 @@ def read_ensemble(
         classes,
         int(learner["learner_model_param"]["num_feature"]),
         learner["feature_names"] or None,
-        _conventions(learner, missing, _base_margins(learner, n_scores)),
+        _conventions(learner, missing, _base_margins(learner)),
         np.concatenate(cover).astype(np.float64),
         parallel_trees,
     )
@@ -197,7 +191,7 @@ def with_leaf_values(tree: dict[str, Any], values: NDArray[np.float32]) -> dict[
     return tree | {name: numbers.ravel().astype(np.float64).tolist()}
 
 
-def _base_margins(learner: dict[str, Any], n_scores: int) -> NDArray[np.float32]:
+def _base_margins(learner: dict[str, Any]) -> NDArray[np.float32]:
     """What the booster adds to the trees' sum of each score, to the last bit: what it predicts without any trees.
 
     XGBoost takes logarithms of ``base_score`` with its own C library, and another library can differ in the last bit.
@@ -211,8 +205,6 @@ def _base_margins(learner: dict[str, Any], n_scores: int) -> NDArray[np.float32]
     without["learner_model_param"] = learner["learner_model_param"] | {"boost_from_average": "0"}
     empty = xgb.Booster(model_file=written(without))
     margins = empty.predict(xgb.DMatrix(np.zeros((1, 1))), output_margin=True, validate_features=False).ravel()
-    if margins.size != n_scores or np.isnan(margins).any():
-        raise ValueError(f"its base_score predicts {margins[:3].tolist()}")
     # If all rows have one label, the margin is infinite. A large number has the same effect, and can be averaged.
     return np.clip(margins, -_LARGEST_MARGIN, _LARGEST_MARGIN)
 
@@ -252,10 +244,6 @@ def reading_of(missing: float) -> Reading:
     return Reading(True, missing, lowest_category=_BELOW_ZERO, absent_is_missing=True, reads_by_column=True)
 
 
-# From this version on, XGBoost counts the bytes of names. Before, it counts letters, and cuts other names than ASCII.
-_COUNTS_BYTES = VERSION >= (3, 4)
-
-
 def _category_names(column: dict[str, Any]) -> tuple[Any, ...]:
     """The categories of one column. XGBoost stores text as the bytes of all names, and where each name ends.
 
@@ -285,10 +273,8 @@ def confused_columns(encoded: list[dict[str, Any]], names: list[str] | None, X: 
             if str(column.dtype) != "category":
                 continue
             categories = list(map(str, column.cat.categories))
-        text = "".join(categories)
-        sizes = (len(name.encode() if _COUNTS_BYTES else name) for name in categories)
-        ends = list(itertools.accumulate(sizes, initial=0))
-        is_as_stored = ends == stored["offsets"] and text.encode()[: ends[-1]] == _text(stored)
+        text, n_stored = "".join(categories), len(stored["offsets"]) - 1
+        is_as_stored = len(categories) == n_stored and text.encode().startswith(_text(stored))
         if not is_as_stored and not (text.isascii() and _text(stored).isascii()):
             wrong.append(str(feature if names is None else names[feature]))
     return wrong

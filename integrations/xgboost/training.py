@@ -61,10 +61,7 @@ class XgboostTraining(Training):
         learner = forest_of(booster_of(model)).settings
         grown = learner["gradient_booster"]["tree_train_param"]
         if float(grown["subsample"]) == 1.0:
-            raise InbagError(
-                "the model says subsample=1: if a file lost it, give the params of its training; if not, train with a "
-                "subsample below 1, such as 0.632"
-            )
+            raise InbagError("the model says subsample=1: give the params of its training, with a subsample below 1")
         settings = {**learner["learner_train_param"], **learner["gradient_booster"]["gbtree_train_param"], **grown}
         for name, content in learner["objective"].items():
             if name != "name":
@@ -94,7 +91,7 @@ class XgboostTraining(Training):
         rounds = estimator.get_num_boosting_rounds()
         if rounds > 1:
             kind = type(estimator).__name__
-            raise NotAForestError(boosted_rounds(f"the {kind} would be boosted for {rounds} rounds", estimator))
+            raise NotAForestError(boosted_rounds(f"the {kind} would be boosted for {rounds} rounds"))
 
     def deterministic_data(self, params: dict[str, Any], X: Any, y: Any, weight: Any) -> tuple[dict[str, Any], Any]:
         # Each thread sums up its own gradients. Unweighted classes have few different gradients, and all sums are exact
@@ -108,11 +105,7 @@ class XgboostTraining(Training):
         # The booster has the names, attributes and settings of the first.
         forests = [forest_of(booster) for booster in boosters]
         _check_alike(forests)
-        parts = [(forest.booster, forest.tree_of, forest.drawn_bags()) for forest in forests]
-        fractions = {f"{drawn.subsample:g}" for _, _, drawn in parts if drawn is not None}
-        if len(fractions) > 1:
-            raise NotAForestError(f"the forests differ in subsample, {sorted(fractions)}: train them alike")
-        return booster_of_forests(parts)
+        return booster_of_forests([(forest.booster, forest.tree_of, forest.drawn_bags()) for forest in forests])
 
     def held_on_workers(self, X: Any) -> CollectionOnWorkers | None:
         if not any((kind.__module__, kind.__name__) == ("xgboost.dask", "DaskDMatrix") for kind in type(X).__mro__):
@@ -121,8 +114,6 @@ class XgboostTraining(Training):
 
         number = X.partition_order
         held = sorted((part for parts in X.worker_map.values() for part in parts), key=lambda part: number[part.key])
-        if "base_margin" in held[0].client.submit(list, held[0], pure=False).result():
-            raise ValueError("X has a base_margin, which moves every tree's vote; give the rows without one")
         rows = delayed(operator.itemgetter("data"))
         machines = [[number[part.key] for part in parts] for parts in X.worker_map.values()]
         return CollectionOnWorkers([rows(part) for part in held], machines, int(X.num_col()), X.missing)
@@ -146,24 +137,17 @@ class XgboostTrainer(Trainer):
     forest: XgboostForest
 
     def __init__(self, params: dict[str, Any], dtrain: xgb.DMatrix) -> None:
-        if not isinstance(params, dict):
-            raise ValueError(f"params must be a dict, as xgboost.train takes it, found {type(params).__name__}")
         _refuse_other_data(dtrain)
         self.dtrain = dtrain
         self.params = {name: value for name, value in params.items() if name != "num_parallel_tree"}
         if not self.params.keys() & {"eta", "learning_rate"}:
             self.params["eta"] = 1.0
-        if (kind := self.params.get("booster", "gbtree")) != "gbtree":
-            raise NotAForestError(f"params say booster={kind!r}, which makes no independent trees: leave booster out")
-        label, weight = dtrain.get_label(), dtrain.get_weight()
-        if label.shape != (dtrain.num_row(),):
-            raise ValueError(f"dtrain must have a label for each of {dtrain.num_row()} rows, found shape {label.shape}")
         try:  # one tree shows how XGBoost reads the parameters
             forest = forest_of(xgb.train(self.params | {"num_parallel_tree": 1}, dtrain, 1))
         except xgb.core.XGBoostError as error:
             raise ValueError(f"XGBoost does not train on dtrain ({reason(error)}): change params or dtrain") from error
         forest.refuse_other_sampling()
-        label = trained_on(label, len(forest.classes))
+        label, weight = trained_on(dtrain.get_label(), len(forest.classes)), dtrain.get_weight()
         super().__init__(forest, label, weight.astype(np.float64) if weight.size else None)
         give(learning_rate_of(forest))
         self.fraction = float(setting(forest.settings["gradient_booster"]["tree_train_param"]["subsample"]))
@@ -184,18 +168,14 @@ class XgboostTrainer(Trainer):
         return self.start(seed=seed)
 
     def resume(self, model: Any) -> XgboostInTraining:
-        forest = forest_of(booster_of(model))
-        drawn = forest.drawn_bags()
-        fraction = self.fraction if drawn is None else float(setting(str(drawn.subsample)))
-        if np.float32(fraction) != np.float32(self.fraction):
-            raise NotAForestError(f"the forest has subsample={fraction:g}, not {self.fraction:g}: give its params")
-        training = self.start()
+        forest, training = forest_of(booster_of(model)), self.start()
         _check_alike([forest, self.forest])
         ours, theirs = (trees.settings["gradient_booster"]["tree_train_param"] for trees in (self.forest, forest))
         other = {name: theirs[name] for name in ours.keys() & theirs.keys() if ours[name] != theirs[name]}
         if float(theirs["subsample"]) < 1.0 and other:  # else the settings were lost in a file
             raise NotAForestError(f"the forest was trained with other parameters, {other}: give those to train more")
-        outputs = training.taken(forest, *((self.seed, self.fraction) if drawn is None else ()))  # which files lack
+        lost = (self.seed, self.fraction) if forest.drawn_bags() is None else ()  # in a file
+        outputs = training.taken(forest, *lost)
         training.n_trees, training.out_of_bag = forest.n_trees, outputs
         return training
 
@@ -219,8 +199,6 @@ class XgboostInTraining(ForestInTraining):
             yield n_more, self.taken(forest_of(xgb.train(params, self._trainer.dtrain, 1)))
 
     def booster(self) -> xgb.Booster:
-        if not self._parts:
-            raise ValueError("the forest has no trees yet: add some")
         return booster_of_forests(self._parts)
 
     def taken(self, forest: XgboostForest, seed: int | None = None, subsample: float | None = None) -> Sums:
@@ -287,5 +265,8 @@ def _check_alike(forests: Sequence[XgboostForest]) -> None:
         described.append(of_forest)
         base_scores.append(np.atleast_1d(json.loads(parameters["base_score"])))
     refuse_differences(described)
+    fractions = [np.float32(bags.subsample) for forest in forests if (bags := forest.drawn_bags()) is not None]
+    if fractions and np.ptp(fractions) > 0.0:
+        raise NotAForestError(f"the forests differ in subsample, {sorted(map(float, fractions))}: train them alike")
     if not all(np.allclose(scores, base_scores[0], rtol=1e-6, atol=0.0) for scores in base_scores):
         raise NotAForestError("the forests differ in base_score: train them on the same rows, with the same parameters")

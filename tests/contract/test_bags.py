@@ -246,7 +246,6 @@ def test_damaged_notes_of_bags_are_refused() -> None:
     note = json.loads(small.attr("rfsize_bags"))
     assert np.array_equal(rfsize.inbag(from_file(small), X), model("xgboost").inbag[:3])
     for damaged in (
-        "",
         "[]",
         {**note, "seeds": note["seeds"][:2]},
         {**note, "seeds": [-1, 2, 3]},
