@@ -108,25 +108,19 @@ class Sampling:
         n_trees = len(self.bag_sizes)
         if not notes:
             return [(int(self.number("bagging_seed")), n_trees)]
-        blocks = [(int(seed), int(trees)) for seed, trees in _BLOCK.findall(notes[0])]
-        is_intact = notes == [bags_note(blocks)] and len(dict(blocks)) == len(blocks)
-        if not is_intact or sum(dict(blocks).values()) < n_trees:
+        blocks, left = [], n_trees
+        for seed, trees in _BLOCK.findall(notes[0]):
+            blocks.append((int(seed), min(int(trees), left)))
+            left -= blocks[-1][1]
+        if left:
             raise InbagError(f"the model's note of its bags is damaged, '{notes[0][:80]}': take {FRESH_ROWS}")
-        ends = itertools.accumulate(trees for _, trees in blocks)
-        kept = [(seed, min(trees, n_trees - end + trees)) for (seed, trees), end in zip(blocks, ends, strict=True)]
-        return [(seed, trees) for seed, trees in kept if trees > 0]
-
-
-def is_bagged(parameters: dict[str, str]) -> bool:
-    """Whether trees were trained on parts of the rows, by the parameters that a model text has."""
-    fractions = (float(parameters.get(name, 1)) for name in _BAGGING_FRACTIONS)
-    return int(float(parameters.get("bagging_freq", 0))) > 0 and min(fractions) < 1.0
+        return [(seed, trees) for seed, trees in blocks if trees]
 
 
 def shared_bags(sampling: Sampling) -> str | None:
     """Why trees share bags; None if they do not."""
     every = int(float(sampling.parameters.get("bagging_freq", 1)))
-    if every <= 1 or not is_bagged(sampling.parameters):
+    if every <= 1 or min(float(sampling.parameters.get(name, 1)) for name in _BAGGING_FRACTIONS) >= 1.0:
         return None
     return f"bagging_freq={every} gives {every} trees the same bag, so T* may be too small: train with bagging_freq=1"
 
@@ -304,8 +298,7 @@ def rebuilt_bags(sampling: Sampling, layout: Layout, positive: Bools | None) -> 
     InbagError
         If the bags cannot be rebuilt, do not have the stored sizes, or hold all rows.
     """
-    refuse_other_samplers(sampling.parameters, n_machines=len(layout.sizes))
-    _refuse_no_bagging(sampling)
+    refuse_other_sampling(sampling, n_machines=len(layout.sizes))
     # Trees of one leaf store no bag size. A single candidate is checked on three bags, so that wrong rows are refused
     # before any tree is walked. Several candidates differ by single rows, so all bags must decide among them.
     candidates, sizes, n_rows = list(_candidate_levels(sampling, positive)), _stored_sizes(sampling), layout.n_rows
@@ -316,10 +309,7 @@ def rebuilt_bags(sampling: Sampling, layout: Layout, positive: Bools | None) -> 
         bags = LightGbmBags(sampling, layout, levels)
         if bags.have_sizes(checked):
             return bags
-    raise InbagError(
-        f"X has {n_rows} rows, and the bags rebuilt for them do not have the sizes that LightGBM stored (the first "
-        f"holds {next(iter(checked.values())):.0f} rows). {LightGbmBags.advice} Otherwise take {FRESH_ROWS}"
-    )
+    raise InbagError(f"X has {n_rows} rows, whose bags have other sizes than LightGBM stored. {LightGbmBags.advice}")
 
 
 def leading_bags(sampling: Sampling, n_rows: int) -> LightGbmBags | None:
@@ -336,8 +326,7 @@ def leading_bags(sampling: Sampling, n_rows: int) -> LightGbmBags | None:
     sizes = _stored_sizes(sampling)
     if sampling.is_balanced or not sizes:
         return None
-    refuse_other_samplers(sampling.parameters)
-    _refuse_no_bagging(sampling)
+    refuse_other_sampling(sampling)
     level = next(_levels(sampling, "bagging_fraction"))
     fraction, largest = level / _RNG_LEVELS, int(max(sizes.values()))
     if largest > 4 * _RNG_BLOCK:
@@ -360,29 +349,18 @@ def _stored_sizes(sampling: Sampling) -> dict[int, float]:
     return {tree: size for tree, size in enumerate(sampling.bag_sizes.tolist()) if size}
 
 
-def refuse_other_samplers(parameters: dict[str, str], *, n_machines: int = 1) -> None:
-    """Raise `InbagError` if the parameters of a model text name a sampler whose bags cannot be rebuilt."""
+def refuse_other_sampling(sampling: Sampling, *, n_machines: int = 1) -> None:
+    """Raise `InbagError` if the bags cannot be rebuilt, or hold all rows."""
+    parameters = sampling.parameters
     others = (("data_sample_strategy", "bagging", "GOSS"), ("bagging_by_query", "0", "whole queries"))
     for name, expected, what in others:
         if (value := parameters.get(name, expected)) != expected:
             raise InbagError(f"bags of {what} ({name}={value}) cannot be rebuilt: take {FRESH_ROWS}")
-    learner, trained = parameters.get("tree_learner", "serial"), parameters.get("num_machines", "1")
-    if trained == str(n_machines) and (learner == "serial") == (n_machines == 1):
-        return
-    if (trained, learner) == ("1", "serial"):
-        raise InbagError(f"one machine trained the forest, and layout names {n_machines}: leave layout out")
-    raise InbagError(
-        f"{trained} machines (tree_learner={learner}) drew bags from their own rows: name these rows, "
-        f"rfsize.dask.rows(X, layout=...), or take {FRESH_ROWS}"
-    )
-
-
-def _refuse_no_bagging(sampling: Sampling) -> None:
+    trained = parameters.get("num_machines", "1")
+    if trained != str(n_machines):
+        raise InbagError(f"num_machines={trained} in training: name the rows of each, rfsize.dask.rows(X, layout=...)")
     if sampling.number("bagging_freq") < 1 or min(map(sampling.number, _BAGGING_FRACTIONS)) >= 1.0:
-        raise InbagError(
-            "the forest was trained without bagging: train with bagging_fraction=0.632 and bagging_freq=1, or take "
-            f"{FRESH_ROWS}"
-        )
+        raise InbagError(f"trees saw all rows: train with bagging_freq=1, bagging_fraction=0.632, or take {FRESH_ROWS}")
 
 
 def _candidate_levels(sampling: Sampling, positive: Bools | None) -> Iterator[Any]:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import math
-import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 
 import lightgbm as lgb
 import numpy as np
 from lightgbm.callback import CallbackEnv, EarlyStopException
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize._util import Caution, give, how_many, in_percent, refuse_unused, share, warn, whole
-from rfsize.api.report import Report, finished, has_interval, report_of, trees_required, with_warnings
+from rfsize._util import give, how_many, in_percent, refuse_unused, share, warn, whole
+from rfsize.api.report import Report, finished, has_interval, report_of, with_warnings
 from rfsize.counting.cross_validation import outputs_of_folds
 from rfsize.counting.groups import NO_GROUPS, Groups, resolve_groups, warning_of_copies
 from rfsize.exceptions import (
@@ -26,7 +23,6 @@ from rfsize.exceptions import (
     NotAForestError,
     NotConvergedWarning,
     RfsizeError,
-    TrainingRowsWarning,
 )
 from rfsize.integrations.lightgbm.training_votes import (
     PredictedVotes,
@@ -38,7 +34,7 @@ from rfsize.integrations.lightgbm.training_votes import (
 )
 from rfsize.models.model import dependence_of
 from rfsize.showing.text import headline
-from rfsize.statistics.criterion import Criterion, make_criterion, refuse_soft_labels
+from rfsize.statistics.criterion import Criterion, make_criterion
 from rfsize.statistics.default import settled
 from rfsize.statistics.metrics import MetricLike
 from rfsize.training.grow import checked_criterion
@@ -56,8 +52,8 @@ class SizeCallback:
     ``LGBMClassifier.fit``. T* is the smallest number of trees that gives a share ``alpha`` of the rows the label of an
     unlimited forest, on average. The callback needs no data: it reads the votes of each tree from the training
     predictions, and counts on each row only the trees that did not see the row. With ``data`` it walks down the new
-    trees, and its votes are exactly those of `rfsize.size`. After ``min_trees`` trees it estimates T* and the time to
-    go. It estimates again at min(T*, twice the trees), as in figure 3 of Hernández-Lobato et al. 2013, until it is 80 %
+    trees, and its votes are exactly those of `rfsize.size`. After ``min_trees`` trees it estimates T*. It estimates
+    again at min(T*, twice the trees), as in figure 3 of Hernández-Lobato et al. 2013, until it is 80 %
     sure (``confidence``) that the forest has T* trees. ``lgb.train`` then returns a booster of ``report_.n_kept``
     trees. These give the labels of all trees trained so far on a share ``alpha`` of the rows, as the changes since the
     last estimate show.
@@ -72,9 +68,9 @@ class SizeCallback:
         ``metric``, a forest whose labels say too little of a rare class is sized by its probabilities, as in
         `rfsize.size`.
     data : array_like, DataFrame or sparse matrix, shape (n_rows, n_features), optional
-        The training rows, in their order; in ``lgb.cv`` those of the whole Dataset. Not needed if the Dataset keeps its
-        rows (``free_raw_data=False``). Without the rows, votes are read from LightGBM's rounded probabilities, which
-        hide some of them where a class is rare.
+        The training rows, in their order. Not needed if the Dataset keeps its rows (``free_raw_data=False``), as it
+        must in ``lgb.cv`` if these are to be read. Without the rows, votes are read from LightGBM's rounded
+        probabilities, which hide some of them where a class is rare.
     validation : str, optional
         Name of a validation set of the training. T* is then estimated from the votes of all trees on its rows, and not
         from out-of-bag votes. Not needed in ``lgb.cv``, which has held-out rows.
@@ -88,8 +84,7 @@ class SizeCallback:
     min_trees : int, default 100
         Number of trees before the first estimate.
     log_every : int, default 0
-        Print a line such as ``[200] T*(0.99) = 613 (480 to 790), about 12 s to go`` after every ``log_every`` trees; 0
-        prints nothing.
+        Print a line such as ``[200] T*(0.99) = 613 (480 to 790)`` after every ``log_every`` trees; 0 prints nothing.
     groups : array_like of shape (n_rows,), "copies" or "rows", optional
         Training rows that belong together, as in `rfsize.tree_outputs`; for out-of-bag votes only. By default rfsize
         looks for copies if it has the rows (``data``, ``free_raw_data=False``). In ``lgb.cv`` the folds decide which
@@ -99,9 +94,6 @@ class SizeCallback:
     ----------
     report_ : Report or None
         The estimate from all votes read so far; None before the first votes.
-    seconds_to_go_ : float or None
-        Remaining seconds of training at the last estimate, from the time per tree so far; None before the first
-        estimate.
 
     Raises
     ------
@@ -112,7 +104,7 @@ class SizeCallback:
     ValueError
         At the first tree, if several machines train the forest together, as in ``lightgbm.dask``: a machine that stops
         would leave the others waiting. Use `rfsize.dask.grow`. Also if ``data``, ``threshold`` or the metric do not fit
-        the training, if the validation set is unknown, or if a metric meets soft labels (between 0 and 1).
+        the training, if the validation set is unknown, or if a metric meets labels between 0 and 1.
 
     Warns
     -----
@@ -198,15 +190,6 @@ class SizeCallback:
         self._forests: _ForestsInTraining | None = None
         self._error: Exception | None = None
         self._rule: StoppingRule
-        self._began: float
-        self.seconds_to_go_: float | None = None
-        if (xgboost := sys.modules.get("xgboost.callback")) is not None:
-            # XGBoost refuses other classes before it calls `before_training`, which says what works.
-            xgboost.TrainingCallback.register(type(self))
-
-    def before_training(self, model: Any) -> NoReturn:
-        """XGBoost calls this; raises ``ValueError``, because the callback reads LightGBM's trees only."""
-        raise ValueError("SizeCallback is for LightGBM: call booster, report = rfsize.grow(params, dtrain)")
 
     @property
     def report_(self) -> Report | None:
@@ -228,8 +211,7 @@ class SizeCallback:
         trees = env.iteration + 1
         if env.iteration == env.begin_iteration:
             self._rule = StoppingRule(self.min_trees, env.end_iteration)
-            self._report = self._error = self.seconds_to_go_ = None
-            self._began = time.perf_counter()
+            self._report = self._error = None
             self._forests = _ForestsInTraining(env, self)
         forests, report = self._forests, None
         if forests is not None:
@@ -263,20 +245,9 @@ class SizeCallback:
         if report is None:
             return None
         self._report = report
-        # Since the next look was set, the estimate can have fallen below the current number of trees.
-        to_grow = 0 if rule.done else min(max(trees_required(report), rule.next_size), env.end_iteration) - trees
-        if trees > 1:  # the time that the first tree took is not known
-            self.seconds_to_go_ = to_grow * (time.perf_counter() - self._began) / (trees - 1)
         if logs:
-            print(f"[{trees}] {headline(report)}{self._outlook(report, env.end_iteration)}", flush=True)
-        return with_warnings(finished(report), *forests.warnings_about_rows()) if rule.done else None
-
-    def _outlook(self, report: Report, at_most: int) -> str:
-        """The words of the log about the time to go."""
-        beyond = f", more than the {at_most:,} trees allowed" if trees_required(report) > at_most else ""
-        if self.seconds_to_go_ is None:
-            return beyond
-        return f"{beyond}, {_duration(self.seconds_to_go_)} to go" if self.seconds_to_go_ > 0 else f"{beyond}, done"
+            print(f"[{trees}] {headline(report)}", flush=True)
+        return with_warnings(finished(report), *warning_of_copies(forests.groups)) if rule.done else None
 
 
 class _ForestsInTraining:
@@ -284,9 +255,7 @@ class _ForestsInTraining:
 
     def __init__(self, env: CallbackEnv, callback: SizeCallback) -> None:
         if env.begin_iteration > 0:
-            raise NotAForestError(
-                "SizeCallback must see a forest from its first tree: take rfsize.grow(params, data, init_model=model)"
-            )
+            raise NotAForestError("SizeCallback begins a forest: take rfsize.grow(params, data, init_model=model)")
         boosters: Sequence[Any] = [env.model]
         validation, data, criterion = callback.validation, callback.data, callback.criterion
         self._source = "oob" if validation is None else f"validation set '{validation}'"
@@ -294,6 +263,8 @@ class _ForestsInTraining:
             boosters, validation, self._source = env.model.boosters, validation or "valid", "cross-validation"
         if callback.groups is not None and validation is not None:
             raise ValueError("groups are for out-of-bag votes: give lgb.cv folds=GroupKFold().split(X, y, groups)")
+        if data is not None and validation is not None:
+            raise ValueError("data are training rows, and folds hold out others: give lgb.cv a Dataset that keeps them")
         self.groups: Groups = NO_GROUPS
         if validation is None:
             dataset = boosters[0].train_set
@@ -303,13 +274,10 @@ class _ForestsInTraining:
         share, every_tree = 1.0 / len(boosters), criterion.kind == "metric"
         voters = [Voters(booster, callback.threshold, self.groups, validation) for booster in boosters]
         self._votes = [_votes_of(of, data, share=share, every_tree=every_tree) for of in voters]
-        first, truth = self._votes[0].forest, [votes.truth for votes in self._votes]
-        are_soft = any(labels is not None and first.text.are_soft(labels) for labels in truth)
-        if are_soft:
-            refuse_soft_labels(criterion)
-        self._has_truth = not are_soft and all(labels is not None for labels in truth)
+        first = self._votes[0].forest
+        self._has_truth = all(votes.truth is not None for votes in self._votes)
         if criterion.kind == "metric" and not self._has_truth:
-            raise ValueError(f"metric={criterion.metric!r} needs the truth of the rows: give the Dataset a label")
+            raise ValueError(f"metric={criterion.name!r} compares with classes or numbers: give the Dataset labels")
         labels, weights = self._labels([slice(None)] * len(boosters)) if self._has_truth else (None, None)
         self._criterion = checked_criterion(criterion, first.classes, labels, weights)
         self.dependence = dependence_of(first)
@@ -345,13 +313,6 @@ class _ForestsInTraining:
         report = report_of(outputs, settled(self._criterion, outputs, task), interval=interval)
         return replace(report, notes_on_rows=tuple(self._notes()))
 
-    def warnings_about_rows(self) -> tuple[Caution, ...]:
-        """Warnings if there are copies of rows, or if the validation rows are the training rows."""
-        if not any(votes.reads_training_rows for votes in self._votes):
-            return warning_of_copies(self.groups)
-        text = f"the {self._source} holds the training rows, on which trees agree: give no validation, or other rows"
-        return (Caution(TrainingRowsWarning, text), *warning_of_copies(self.groups))
-
     def _labels(self, rows: Sequence[Any]) -> tuple[NDArray[Any], NDArray[Any] | None]:
         """Labels and weights of these rows of each Dataset."""
 
@@ -369,10 +330,7 @@ class _ForestsInTraining:
         n_votes = sum(votes.n_votes for votes in self._votes)
         hidden = sum(votes.n_unsure for votes in self._votes) / max(n_votes, 1)
         if hidden > _FEW_UNSURE * criterion.level:
-            raise FewVotesError(
-                f"LightGBM's rounded predictions hide {in_percent(hidden)} of the single votes, which voting='hard' "
-                "counts: give the training rows X, SizeCallback(data=X, voting='hard'), or leave voting out"
-            )
+            raise FewVotesError(f"rounding hides {in_percent(hidden)} of single votes: give the training rows, data=X")
 
     def _notes(self) -> Iterator[str]:
         """What was not read, or not exactly."""
@@ -391,7 +349,7 @@ class _ForestsInTraining:
 def _votes_of(voters: Voters, data: Any, *, share: float, every_tree: bool) -> VotesInTraining:
     """Votes of the rows, if they are at hand; if not, those that LightGBM's predictions tell."""
     if data is not None:
-        return WalkedVotes(voters, data, are_all=voters.validation is not None)
+        return WalkedVotes(voters, data)
     try:
         if (kept := rows_of(dataset_of(voters.booster, voters.validation))) is not None:
             return WalkedVotes(voters, kept)
@@ -400,11 +358,3 @@ def _votes_of(voters: Voters, data: Any, *, share: float, every_tree: bool) -> V
     except ValueError:  # rows of a kind, or under names, that rfsize does not take
         pass
     return PredictedVotes(voters, share=share, every_tree=every_tree)
-
-
-def _duration(seconds: float) -> str:
-    """A rounded duration in seconds, minutes or hours."""
-    for unit, length in (("h", 3600.0), ("min", 60.0)):
-        if seconds >= 2.0 * length:
-            return f"about {seconds / length:.0f} {unit}"
-    return f"about {math.ceil(seconds)} s"

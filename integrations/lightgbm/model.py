@@ -132,19 +132,8 @@ class ModelText:
         return "square" if "sqrt" in options else LINKS[self.objective], float(slope)
 
     def truth(self, label: NDArray[Any]) -> NDArray[Any]:
-        """Training labels as LightGBM reads them: class indices, or numbers.
-
-        A binary objective reads only the sign of a label. The labels of a cross-entropy may be probabilities between 0
-        and 1: such soft labels stay as they are, see `are_soft`.
-        """
-        if self.objective == "binary":
-            return (label > 0).astype(np.int64)
-        is_whole = self.n_classes > 0 and not (label % 1).any()
-        return label.astype(np.int64 if is_whole else np.float64)
-
-    def are_soft(self, truth: NDArray[Any]) -> bool:
-        """Whether labels that `truth` returned are probabilities of class 1, with no class for a row."""
-        return self.n_classes > 0 and truth.dtype.kind == "f"
+        """Training labels as LightGBM reads them, of which a binary objective reads only the sign."""
+        return (label > 0).astype(np.int64) if self.objective == "binary" else label
 
     @property
     def conventions(self) -> Conventions:
@@ -290,16 +279,12 @@ class LightGbmModel(Model):
         return leaf.reshape(-1, *trees.tree_start.shape) + trees.tree_start + n_inner
 
     def truth(self, y: Any) -> Any:
-        """The labels of a Booster: the class indices, or the sign for a binary objective, as in training."""
-        labels, classes = np.asarray(y).ravel(), self.classes
+        """The labels of a Booster as in training: a binary objective reads only their sign."""
+        labels = np.asarray(y).ravel()
         are_numbers = labels.dtype.kind in "biuf" and np.isfinite(labels).all()
-        are_indices = classes.size > 0 and np.array_equal(classes, np.arange(classes.size))
-        if hasattr(self._model, "classes_") or not are_indices or not are_numbers:
+        if hasattr(self._model, "classes_") or not np.array_equal(self.classes, [0, 1]) or not are_numbers:
             return y
-        truth = self.text.truth(labels)
-        if self.text.are_soft(truth):
-            raise ValueError("y holds soft labels, between 0 and 1, which no metric compares with: leave y out")
-        return truth
+        return self.text.truth(labels)
 
     def first(self, n_trees: int) -> Any:
         return self.with_booster(loaded(self.booster.model_to_string(num_iteration=n_trees)))
@@ -398,7 +383,7 @@ def forest_of(booster: lgb.Booster, *, num_iteration: int | None = None) -> Ligh
 def booster_of(model: Any) -> lgb.Booster:
     """The booster of a model; `NotAForestError` if it has none."""
     if isinstance(model, lgb.CVBooster):
-        raise NotAForestError("a CVBooster holds several models: give one of them, cvbooster.boosters[0]")
+        raise NotAForestError("a CVBooster holds several models: give one, or rfsize.compile(cvbooster.boosters)")
     if isinstance(model, lgb.Booster):
         return model
     if isinstance(model, lgb.LGBMModel):

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import lightgbm as lgb
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize._util import give, how_many, share, whole
+from rfsize._util import give, share, whole
 from rfsize.counting.count import out_of_bag
-from rfsize.exceptions import InbagError, NotAForestError
-from rfsize.integrations.lightgbm.bags import BAGS_NOTE, FRACTION_NAMES, bags_note, refuse_other_samplers
+from rfsize.exceptions import InbagError
+from rfsize.integrations.lightgbm.bags import BAGS_NOTE, FRACTION_NAMES, bags_note, refuse_other_sampling
 from rfsize.integrations.lightgbm.model import (
     TREE_COUNT_NAMES,
     LightGbmForest,
@@ -24,13 +26,7 @@ from rfsize.integrations.lightgbm.model import (
     trees_of,
     with_trees,
 )
-from rfsize.integrations.lightgbm.training_votes import (
-    PredictedVotes,
-    Voters,
-    VotesInTraining,
-    WalkedVotes,
-    rows_of,
-)
+from rfsize.integrations.lightgbm.training_votes import Voters, WalkedVotes, rows_of
 from rfsize.models.bags import Layout
 from rfsize.models.model import dependence_of
 from rfsize.models.training import ForestInTraining, Trainer, Training, refuse_differences, trained_on
@@ -46,21 +42,14 @@ _DRAWING_SEEDS = ("bagging_seed", "feature_fraction_seed", "extra_seed")
 # Parameters that a trainer sets itself, or does not use.
 _IGNORED = ("num_iterations", "early_stopping_round", "metric", "is_provide_training_metric", "input_model")
 
-# Parameters of files, machines and predictions, and not of trees or training.
-_NOT_OF_TRAINING = (
-    *("config", "task", "data", "valid", "output_model", "saved_feature_importance_type", "snapshot_freq"),
-    *("save_binary", "header", "label_column", "weight_column", "group_column", "ignore_column", "two_round"),
-    *("categorical_feature", "forcedbins_filename", "precise_float_parser", "parser_config_file"),
-    *("refit_decay_rate", "start_iteration_predict", "num_iteration_predict", "predict_raw_score"),
-    *("predict_leaf_index", "predict_contrib", "predict_disable_shape_check", "pred_early_stop", "metric_freq"),
-    *("pred_early_stop_freq", "pred_early_stop_margin", "output_result", "convert_model_language", "convert_model"),
-    *("eval_at", "multi_error_top_k", "auc_mu_weights", "first_metric_only", "early_stopping_min_delta"),
-    *("local_listen_port", "time_out", "machine_list_filename", "machines"),
+# Parameters of files, which neither the training on a Dataset nor the trees depend on.
+_OF_FILES = (
+    *("data", "valid", "header", "label_column", "weight_column", "group_column", "ignore_column"),
+    *("categorical_feature", "two_round", "forcedbins_filename", "precise_float_parser", "parser_config_file"),
 )
 # Parameters in which forests with the same kind of trees may differ.
-_NOT_OF_TREES = (*_NOT_OF_TRAINING, "num_threads", "force_col_wise", "force_row_wise", "verbosity")
+_NOT_OF_TREES = (*_OF_FILES, "num_threads", "force_col_wise", "force_row_wise", "verbosity")
 
-_FEW_UNSURE = 0.01  # share of the votes that may go to another class, because LightGBM's predictions are rounded
 _BALANCED = ("pos_bagging_fraction", "neg_bagging_fraction")
 
 
@@ -84,15 +73,6 @@ def _aliases() -> Any:
     return _ConfigAliases
 
 
-# Stored as 0 and 1, which LightGBM does not take back for these.
-_SWITCHES = """
-bagging_by_query boost_from_average deterministic enable_bundle extra_trees feature_pre_filter first_metric_only
-force_col_wise force_row_wise gpu_use_dp header is_enable_sparse is_unbalance lambdarank_norm linear_tree pre_partition
-precise_float_parser quant_train_renew_leaf reg_sqrt stochastic_rounding two_round uniform_drop use_missing
-use_quantized_grad xgboost_dart_mode zero_as_missing
-"""
-
-
 class LightGbmTraining(Training):
     """How LightGBM trains forests."""
 
@@ -104,13 +84,14 @@ class LightGbmTraining(Training):
     def params_of(self, model: Any) -> dict[str, Any]:
         booster = booster_of(model)
         params: dict[str, Any] = booster.params
-        if not params:  # as in LightGBM 4.3, which does not read them when it loads a model from a string
-            stored = ModelText.read(booster.model_to_string()).parameters
-            switches = _SWITCHES.split()
-            params = {name: value == "1" if name in switches else value for name, value in stored.items() if value}
+        if not params:  # LightGBM 4.3 reads them from files alone, and not from strings
+            with TemporaryDirectory() as folder:
+                path = Path(folder, "model.txt")
+                booster.save_model(path)
+                params = lgb.Booster(model_file=path).params
         if not params:
             raise ValueError("the LightGBM model does not say how it was trained: give the params")
-        return without(copy.deepcopy(params), *_IGNORED, *_NOT_OF_TRAINING)
+        return without(copy.deepcopy(params), *_IGNORED, *_OF_FILES)
 
     def accepts(self, params: dict[str, Any]) -> bool:
         return not params.keys().isdisjoint(("boosting", "boosting_type", "boost"))
@@ -146,9 +127,9 @@ class LightGbmTrainer(Trainer):
     NotAForestError
         If the parameters do not train a forest of independent trees.
     InbagError
-        If the bags could not be rebuilt (GOSS, ``bagging_by_query``, several machines).
+        If the bags could not be rebuilt (``bagging_by_query``, several machines).
     ValueError
-        If labels are missing or do not fit the objective.
+        If LightGBM does not train, labels are missing or do not fit the objective, or the Dataset dropped its rows.
 
     Warns
     -----
@@ -161,20 +142,19 @@ class LightGbmTrainer(Trainer):
 
     def __init__(self, params: dict[str, Any], dtrain: lgb.Dataset) -> None:
         params = without(copy.deepcopy(params), *_IGNORED)
-        _refuse_what_cannot_be_trained(params, dtrain)
         self._params = {**without(params, "bagging_freq"), "bagging_freq": value_of(params, "bagging_freq", 1)}
         self.fraction = float(value_of(params, "bagging_fraction", 1.0))
         self.seed = int(value_of(params, "seed", 0))
         self.dtrain, given = dtrain, rows_of(dtrain)
-        # One tree bins the data, and shows how LightGBM reads the parameters.
         given_label = dtrain.label
-        forest = forest_of(lgb.train(self._with_bags(0.5 if self.fraction >= 1.0 else None, None), dtrain, 1))
+        forest = _first_tree(self._with_bags(0.5 if self.fraction >= 1.0 else None, None), dtrain)
         self.rows = rows_of(dtrain) if given is None else given
+        if self.rows is None:
+            raise ValueError("the Dataset dropped its rows, on which trees vote: make it with free_raw_data=False")
         weight = dtrain.get_weight()
         label = _labels(dtrain, given_label, forest.text)
         super().__init__(forest, label, None if weight is None else np.asarray(weight, dtype=np.float64))
-        self.has_soft_labels = forest.text.are_soft(label)
-        refuse_other_samplers(forest.sampling.parameters)
+        refuse_other_sampling(forest.sampling)
         give(dependence_of(forest))
 
     def start(self, *, fraction: float | None = None, seed: int | None = None) -> LightGbmInTraining:
@@ -219,13 +199,11 @@ class LightGbmTrainer(Trainer):
         InbagError
             If the bags of its trees cannot be rebuilt and proven on the training data.
         ValueError
-            If the Dataset no longer has its raw rows, or the classes are not 0 to K − 1.
+            If the classes are not 0 to K − 1.
         """
         self._refuse_full_bags()
         forest = forest_of(lgb.Booster(model_str=booster_of(model).model_to_string()))
         _check_alike([forest.text, self.forest.text])
-        if self.rows is None:
-            raise ValueError("the Dataset does not hold its rows, which adding trees takes: set free_raw_data=False")
         rows = forest.open(self.rows)
         bags = forest.bags(Layout.alone(rows.n_rows), self.label, None, None, None)
         params = self._drawing_otherwise([seed for seed, _ in forest.sampling.blocks])
@@ -264,8 +242,6 @@ class LightGbmTrainer(Trainer):
 class LightGbmInTraining(ForestInTraining):
     """A LightGBM forest that takes more trees.
 
-    All bags are proven leaf by leaf; if the Dataset did not keep its rows, by their sizes.
-
     Attributes
     ----------
     first : lightgbm.Booster or None
@@ -277,62 +253,47 @@ class LightGbmInTraining(ForestInTraining):
     def __init__(self, trainer: LightGbmTrainer, params: dict[str, Any]) -> None:
         super().__init__(trainer)
         self._booster, self._rows = lgb.Booster(params, trainer.dtrain), trainer.rows
-        self._votes: VotesInTraining | None = None
+        self._votes: WalkedVotes | None = None
         self.first: lgb.Booster | None = None
         self.of_first = self.out_of_bag
 
     def add(self, n_trees: int) -> None:
         for _ in range(whole("n_trees", n_trees, at_least=1)):
             self._booster.update()
-            if self._votes is not None:
+            if self._votes is None:
+                self._votes = WalkedVotes(Voters(self._booster, self.threshold, self.groups), self._rows)
+            else:
                 self._votes.read()
-                continue
-            voters = Voters(self._booster, self.threshold, self.groups)
-            self._votes = PredictedVotes(voters) if self._rows is None else WalkedVotes(voters, self._rows)
         votes = self._votes
         assert votes is not None
         self.n_trees, self.out_of_bag = self.n_trees + n_trees, self.of_first.plus(votes.sums())
-        if votes.n_bounded or votes.n_unsure > _FEW_UNSURE * votes.n_votes:
-            raise ValueError(
-                f"rounded predictions hide single trees on {how_many(max(1, votes.n_bounded), 'row')}, as where a "
-                "class is rare: let the Dataset keep its rows (free_raw_data=False)"
-            )
         if not votes.is_proven:
             raise InbagError("no tree has several leaves, whose counts prove bags: set a smaller min_data_in_leaf")
 
-    def booster(self) -> lgb.Booster:
+    def booster(self) -> Any:
         if self._votes is None:
-            if self.first is None:
-                raise ValueError("the forest has no trees yet: call add first")
             return copy.deepcopy(self.first)
         grown = loaded(self._booster.model_to_string())
         return grown if self.first is None else merged([self.first, grown])
 
 
 def _labels(dtrain: lgb.Dataset, given: Any, text: ModelText) -> NDArray[Any]:
-    """Class indices, numbers, or soft labels between 0 and 1 of a cross-entropy; ``given`` to the Dataset."""
+    """Class indices, or numbers; ``given`` to the Dataset."""
     label = np.asarray(dtrain.get_label(), dtype=np.float64)
     # LightGBM takes missing labels for zeros. It does not return labels that it read from a file.
     if (given is None and not label.any()) or np.isnan(np.asarray(0 if given is None else given, float)).any():
         raise ValueError("labels of the Dataset are missing: give lightgbm.Dataset(X, label), without NaN")
-    label = text.truth(label)
-    return label if text.are_soft(label) else trained_on(label, text.n_classes)
+    return trained_on(text.truth(label), text.n_classes)
 
 
-def _refuse_what_cannot_be_trained(params: dict[str, Any], dtrain: lgb.Dataset) -> None:
-    boosting = str(value_of(params, "boosting", "gbdt")).lower()
-    if boosting not in {"rf", "random_forest"}:
-        raise NotAForestError(f"boosting='{boosting}' trains trees that depend on each other: give boosting='rf'")
-    if callable(value_of(params, "objective", None)):
-        raise NotAForestError("LightGBM trains no random forest with a custom objective: name one of LightGBM's")
-    if int(value_of(params, "bagging_freq", 1)) < 1:
-        raise InbagError("bagging_freq=0 trains every tree on all rows, so no row is out of bag: give bagging_freq=1")
+def _first_tree(params: dict[str, Any], dtrain: lgb.Dataset) -> LightGbmForest:
+    """One tree, which bins the data and shows how LightGBM reads the parameters."""
     if value_of(params, "machines", None) is not None:
         raise InbagError("bags drawn by several machines cannot be rebuilt: leave out machines")
-    samplers = {name: value_of(params, name, None) for name in ("data_sample_strategy", "tree_learner", "num_machines")}
-    refuse_other_samplers({name: str(value).lower() for name, value in samplers.items() if value is not None})
-    if dtrain.init_score is not None:
-        raise ValueError("LightGBM trains no random forest from an init_score: make the Dataset without it")
+    try:
+        return forest_of(lgb.train(params, dtrain, 1))
+    except lgb.basic.LightGBMError as error:
+        raise ValueError(f"LightGBM does not train a forest ({error}): change params or the Dataset") from error
 
 
 def merged(boosters: Sequence[lgb.Booster]) -> lgb.Booster:

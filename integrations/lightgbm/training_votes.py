@@ -32,9 +32,10 @@ from rfsize.integrations.lightgbm.model import LightGbmForest, ModelText, forest
 from rfsize.models.bags import Bags, Layout
 from rfsize.models.ensemble import LeafIds
 from rfsize.models.link import Link, Predictor
+from rfsize.models.training import trained_on
 
-OTHER_ROWS = "name a validation set: SizeCallback(validation='valid_0')"
-"""What to do if bags cannot be rebuilt, for messages."""
+# What to do if bags cannot be rebuilt, for messages.
+_OTHER_ROWS = "name a validation set: SizeCallback(validation='valid_0')"
 
 # The most rows to read of many, and the most cells of (rows × pairs of classes).
 _MOST_ROWS, _MOST_CELLS = 20_000, 1 << 22
@@ -156,10 +157,7 @@ class VotesInTraining(ABC):
         if machines != "1":
             # The error keeps the booster alive, and later trainings in this process would wait for its network.
             booster.free_network()
-            raise ValueError(
-                f"{machines} machines train this forest together, and SizeCallback would stop one of them while the "
-                "others wait: leave the callback out, and take rfsize.dask.grow or rfsize.size"
-            )
+            raise ValueError(f"{machines} machines train this forest, and none stops by itself: take rfsize.dask.grow")
         self.threshold, self.n_rows = self.forest.checked_threshold(threshold), int(self.dataset.num_data())
         self.n_read, self.bags = self.n_rows, None
         if validation is None:
@@ -173,19 +171,17 @@ class VotesInTraining(ABC):
 
     @property
     def truth(self) -> NDArray[Any] | None:
-        """The labels of the rows, as `ModelText.truth` reads them; None if the Dataset has none."""
+        """The class indices or numbers of the rows; None if the Dataset has none, or labels between classes."""
         label = self.dataset.get_label()
-        return None if label is None else self.forest.text.truth(np.asarray(label))
+        if label is None:
+            return None
+        try:
+            return trained_on(self.forest.text.truth(np.asarray(label)), len(self.forest.classes))
+        except ValueError:  # T* by labels, probabilities and scores needs none
+            return None
 
-    @property
-    def reads_training_rows(self) -> bool:
-        """Whether the validation set holds the training rows: the same number of rows with the same predictions."""
-        if self.validation is None or self.n_rows != self.booster.train_set.num_data():
-            return False
-        return np.allclose(self.predictions(), self.predictions(of_training=True), rtol=1e-9, atol=1e-12)
-
-    def predictions(self, *, of_training: bool = False) -> Floats:
-        """What all trees so far predict on the rows, or the training rows, shape (n_outputs, n_rows); a copy."""
+    def predictions(self) -> Floats:
+        """What all trees so far predict on the rows, shape (n_outputs, n_rows); a copy."""
         taken: list[Floats] = []
 
         def take(predicted: Floats, _: lgb.Dataset) -> tuple[str, float, bool]:
@@ -193,7 +189,7 @@ class VotesInTraining(ABC):
             return "rfsize", 0.0, True
 
         # These public functions evaluate the metrics of the training too.
-        if of_training or self.validation is None:
+        if self.validation is None:
             self.booster.eval_train(take)
         else:
             self.booster.eval(self.dataset, self.validation, take)
@@ -245,36 +241,23 @@ class WalkedVotes(VotesInTraining):
         The trees, and which rows they vote on.
     rows : array_like, DataFrame or sparse matrix
         The rows of the Dataset, in its order.
-    are_all : bool
-        Whether these are the rows of the whole Dataset of ``lgb.cv``, of which the dataset is a fold.
 
     Raises
     ------
     InbagError
         If the rows are not those of the training, in its order.
     ValueError
-        If there are more or fewer, or with other columns; or if the folds of ``lgb.cv`` hold other rows.
+        If there are more or fewer, or with other columns.
     """
 
-    def __init__(self, voters: Voters, rows: Any, *, are_all: bool = False) -> None:
+    def __init__(self, voters: Voters, rows: Any) -> None:
         super().__init__(voters)
-        self._sums, self._n_counted = self.nothing(), 0
-        whole, number = self.dataset, None
-        if are_all:
-            if whole.reference is None or whole.used_indices is None:
-                raise ValueError("fpreproc makes new rows for the folds, so data does not hold them: leave data out")
-            whole, number = whole.reference, np.asarray(whole.used_indices)
-        opened, n_rows = self.forest.open(rows), whole.num_data()
-        if opened.n_rows != n_rows:
-            raise ValueError(f"data must be the {n_rows:,} rows of the Dataset, in its order, found {opened.n_rows:,}")
-        self._X = opened if number is None else opened.pick(number)
+        self._sums, self._n_counted, self._X = self.nothing(), 0, self.forest.open(rows)
+        if self._X.n_rows != self.n_rows:
+            found = f"found {self._X.n_rows:,}"
+            raise ValueError(f"data must be the {self.n_rows:,} rows of the Dataset, in its order, {found}")
         self.read()
-        scores = self.sums().scores
-        if are_all:
-            predicted = self.predictions().T
-            expected = predicted if scores.rows is None else predicted[scores.rows]
-            if not np.allclose(self.forest.link.predicted(scores.mean), expected, rtol=1e-4):
-                raise ValueError("data are not the rows that lgb.cv trains on, in their order")
+        self.sums()
 
     @property
     def task(self) -> Task:
@@ -299,8 +282,8 @@ class WalkedVotes(VotesInTraining):
                 more = count(Task(forest, self._X, bags, self.threshold, self.groups))
             except InbagError as error:
                 raise InbagError(
-                    f"the leaves of trees {start} to {stop - 1} hold other rows than LightGBM counted (another order, "
-                    f"a GPU, changed parameters): give the training rows in their order as data, or {OTHER_ROWS}"
+                    f"trees {start} to {stop - 1} saw other rows in training: give its rows as data, in order, or "
+                    f"{_OTHER_ROWS}"
                 ) from error
             self._sums, self._n_counted = self._sums.plus(more), stop
         return self._sums
@@ -316,20 +299,19 @@ class PredictedVotes(VotesInTraining):
     ----------
     voters : Voters
         The trees, and which rows they vote on.
-    share : float, optional
-        Read a share of at most 20,000 rows, drawn at random. All rows by default.
+    share : float
+        Read a share of at most 20,000 rows, drawn at random.
     every_tree : bool
         Whether to read every tree, even of many rows.
     """
 
-    def __init__(self, voters: Voters, *, share: float | None = None, every_tree: bool = True) -> None:
+    def __init__(self, voters: Voters, *, share: float, every_tree: bool) -> None:
         super().__init__(voters)
         n_rows, n_outputs = self.n_rows, self.forest.n_scores
-        if share is not None:
-            most = max(1, int(share * min(_MOST_ROWS, 2 * _MOST_CELLS // (n_outputs * (n_outputs + 1)))))
-            if n_rows > most:
-                self.rows = np.sort(np.random.default_rng(0).choice(n_rows, most, replace=False)).astype(np.int64)
-                self.n_read = most
+        most = max(1, int(share * min(_MOST_ROWS, 2 * _MOST_CELLS // (n_outputs * (n_outputs + 1)))))
+        if n_rows > most:
+            self.rows = np.sort(np.random.default_rng(0).choice(n_rows, most, replace=False)).astype(np.int64)
+            self.n_read = most
         self._sums, self._every_tree = self.nothing(), every_tree or n_rows <= _FEW_ROWS
         self._draws = None if self.bags is None else Draws(self.bags, 0, n_rows)
         self._is_full, self._is_bounded = False, np.zeros(self.n_read, dtype=np.bool_)
@@ -376,8 +358,7 @@ class PredictedVotes(VotesInTraining):
             inbag |= self._is_full
             sizes = {count.sum() for value, count in leaves if value.size > 1}
             if sizes - {np.count_nonzero(inbag)}:
-                raise InbagError(f"the bag of tree {tree} has another size (a GPU, changed parameters): {OTHER_ROWS}")
-            self.is_proven |= bool(sizes)
+                raise InbagError(f"the bag of tree {tree} has another size (a GPU, changed parameters): {_OTHER_ROWS}")
         return self.groups.spread(inbag)[self.rows]
 
     def sums(self) -> Sums:

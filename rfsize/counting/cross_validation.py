@@ -23,7 +23,6 @@ from rfsize.models.framework import read_forest, training_of
 from rfsize.models.model import with_classes
 from rfsize.models.rows import n_rows_of, plain_rows, rows_at
 from rfsize.models.streams import stream_of
-from rfsize.models.training import trees_to_train
 
 Fold = tuple[Int64s, Int64s]
 """Numbers of the rows to train on, and of the rows held out."""
@@ -39,9 +38,6 @@ def cross_validated(
             "estimator, such as RandomForestClassifier(200) or LGBMClassifier(boosting_type='rf', ...)"
         )
     training_of(model).check_estimator(model)
-    names = tree_counts(model)
-    chosen = [value for name, value in model.get_params().items() if name in names and value is not None]
-    trees_to_train(chosen[0] if chosen else None, " or ".join(sorted(names)))
     rows = rows_in_memory(X, "cv fits an estimator on rows in memory: give an array or a table")
     n_rows = n_rows_of(rows)
     classes, label = checked_target(y, n_rows, of_labels=not is_regression(model))

@@ -345,8 +345,6 @@ def _make_trainer(job: _Job, parts: Sequence[Any]) -> Trainer:
     training = training_named(job.framework)
     params, dtrain = training.deterministic_data(job.params, X, job.y, job.sample_weight)
     rows, trainer = training.rows_of(dtrain), training.trainer(params, dtrain)
-    if trainer.has_soft_labels:
-        raise ValueError("the labels are soft, between 0 and 1: grow the forest on one machine, by rfsize.grow")
     trainer.threshold, trainer.groups = job.threshold, resolve_groups(job.groups, rows, len(trainer.label))
     return trainer
 

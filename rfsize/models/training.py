@@ -101,8 +101,6 @@ class Trainer(ABC):
         Number of scores of a tree, or of the trees of one iteration.
     largest_fraction : float
         Largest bagging fraction that the framework can draw.
-    has_soft_labels : bool
-        Whether ``label`` holds probabilities of class 1 in place of class indices, so that no metric compares with it.
     threshold, groups
         Those of each `ForestInTraining`: by default 0.5, and each row by itself. Set them before the first forest.
     """
@@ -112,7 +110,6 @@ class Trainer(ABC):
     fraction: float
     seed: int
     largest_fraction: float = 1.0
-    has_soft_labels: bool = False
 
     def __init__(self, forest: Forest, label: NDArray[Any], weight: Floats | None) -> None:
         self.forest, self.label, self.weight = forest, label, weight
@@ -307,14 +304,3 @@ def refuse_differences(described: Sequence[dict[str, Any]]) -> None:
             if first.get(name) != other.get(name):
                 both = f"'{str(first.get(name))[:60]}' and '{str(other.get(name))[:60]}'"
                 raise NotAForestError(f"the forests differ in {name}, {both}: train them on the same data, alike")
-
-
-def trees_to_train(chosen: Any, parameter: str) -> int:
-    """The number of trees of each fold's forest, as set by ``parameter``; ``ValueError`` if it is not set.
-
-    The frameworks' defaults, such as one tree, do not count: nobody chose them.
-    """
-    if chosen is None:
-        example = parameter.partition(" ")[0]
-        raise ValueError(f"the forest of each fold needs a number of trees: set {parameter}, such as {example}=200")
-    return whole(parameter, chosen, at_least=1)

@@ -240,15 +240,6 @@ def check_classes(n_classes: int, metric: str, average: str) -> None:
         raise ValueError("average='macro' is over classes, and the forest predicts numbers: leave average out")
 
 
-def refuse_soft_labels(criterion: Criterion) -> None:
-    """Raise ``ValueError`` if a criterion compares predictions with labels that are probabilities of class 1."""
-    if criterion.kind == "metric":
-        raise ValueError(
-            f"metric={criterion.name!r} compares predictions with classes, and the labels are soft, between 0 and 1: "
-            "give alpha alone, which sizes labels, or metric='probabilities' with a tolerance"
-        )
-
-
 def _check_metric(metric: MetricLike) -> None:
     if metric in NAMES or is_metric(metric):
         return

@@ -218,11 +218,6 @@ def _resolve_trainer(
         refuse_unused(reason, y=y, sample_weight=sample_weight)
         training = training_of(data)
         X, trainer = training.rows_of(data), training.trainer(params, data)
-        if trainer.has_soft_labels:
-            raise ValueError(
-                "select_bagging_fraction compares predictions with classes, and the labels are soft, between 0 and 1: "
-                "give labels 0 and 1 with weights, a row of each for every soft label"
-            )
         return trainer, X, trainer.fraction if 0.0 < trainer.fraction < 1.0 else None, trainer.with_fraction
     # Here, because scikit-learn takes long to import.
     from sklearn.base import clone

@@ -23,7 +23,7 @@ from rfsize.models.link import Link, Predictor
 from rfsize.models.model import dependence_of, learning_rate_of
 from rfsize.models.rows import for_training, n_rows_of
 from rfsize.models.training import ForestInTraining, Trainer
-from rfsize.statistics.criterion import Criterion, make_criterion, refuse_soft_labels, resolve
+from rfsize.statistics.criterion import Criterion, make_criterion, resolve
 from rfsize.statistics.default import settled
 from rfsize.statistics.metrics import MetricLike, check_direction, metric_on_rows
 from rfsize.training.stopping_rule import StoppingRule
@@ -201,7 +201,7 @@ class Growth:
         What the forest must be large enough for, checked.
     forest : ForestInTraining
     y : array_like, shape (n_rows,), or None
-        Labels or numbers of the training rows, with the class labels of the forest; None if they are soft.
+        Labels or numbers of the training rows, with the class labels of the forest.
     sample_weight : array_like, shape (n_rows,), or None
     as_model : callable
         Turns the booster into a model of the caller's type.
@@ -240,16 +240,11 @@ def _from_parameters(
     training = training_of(data)
     X = training.rows_of(data)
     trainer = training.trainer(params, data)
-    label: Any = trainer.label
-    if trainer.has_soft_labels:
-        refuse_soft_labels(criterion)
-        label, criterion = None, resolve(criterion, len(trainer.classes), in_training=True)
-    else:
-        criterion = checked_criterion(criterion, trainer.classes, label, trainer.weight)
+    criterion = checked_criterion(criterion, trainer.classes, trainer.label, trainer.weight)
     trainer.threshold, trainer.groups = threshold, resolve_groups(groups, X, len(trainer.label))
     forest = trainer.start() if init_model is None else trainer.resume(init_model)
     task = None if X is None else _reads_task(forest, trainer, X)
-    return Growth(criterion, forest, label, trainer.weight, n_given=forest.n_trees, task=task)
+    return Growth(criterion, forest, trainer.label, trainer.weight, n_given=forest.n_trees, task=task)
 
 
 def start_from_estimator(

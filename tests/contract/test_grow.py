@@ -36,7 +36,6 @@ from helpers.models import (
     own_predict,
 )  # fmt: skip
 from rfsize.exceptions import ForestWarning, InbagError, NotAForestError
-from rfsize.models.framework import training_of
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::rfsize.exceptions.NotConvergedWarning", "ignore::rfsize.exceptions.LabelsOnlyWarning"
@@ -154,12 +153,6 @@ def test_booster_of_a_file_takes_more_trees() -> None:
 def test_forest_trained_otherwise_takes_no_more_trees(params: dict[str, Any], named: str) -> None:
     with pytest.raises(ValueError, match=named):
         rfsize.grow(PARAMS | params, data("xgboost", TWO), init_model=model("xgboost").model, alpha=0.9)
-
-
-def test_weight_of_class_1_in_a_regression_is_refused_before_the_first_trees() -> None:
-    matrix = data("xgboost", TWO)
-    with pytest.raises(InbagError, match="scale_pos_weight"):
-        training_of(matrix).trainer(PARAMS | {"objective": "reg:squarederror", "scale_pos_weight": 2}, matrix)
 
 
 @pytest.mark.parametrize("kind", ["lightgbm", "xgboost"])

@@ -305,11 +305,11 @@ def test_groups_that_every_tree_sees_are_refused() -> None:
 
 @QUIET
 def test_rows_that_are_gone_are_not_compared() -> None:
-    gone = lgb.Dataset(X, Y["two"], params=params_for("lightgbm", Y["two"])).construct()
-    _, report = rfsize.grow(params_for("lightgbm", Y["two"]), gone, alpha=0.5)
+    gone = xgb.QuantileDMatrix(X, Y["two"])
+    _, report = rfsize.grow(params_for("xgboost", Y["two"]), gone, alpha=0.5)
     assert (report.groups, report.copied) == ("unknown", None)
     with pytest.raises(ValueError, match="groups"):
-        rfsize.grow(params_for("lightgbm", Y["two"]), gone, groups="copies")
+        rfsize.grow(params_for("xgboost", Y["two"]), gone, groups="copies")
 
 
 @QUIET
