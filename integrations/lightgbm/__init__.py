@@ -51,10 +51,6 @@ class LightGbmFiles(ModelFiles):
         end = text.rfind(b"\npandas_categorical:")
         path.write_bytes(text[:end] + _CLASS_NAMES + names.encode("ascii") + text[end:])
 
-    def objective_of(self, params: dict[str, Any]) -> str | None:
-        objective = value_of(params, "objective", None)
-        return None if objective is None else str(objective)
-
     def forest_data(
         self, X: Any, y: Any, params: dict[str, Any], *, n_classes: int | None, is_binary: bool
     ) -> tuple[dict[str, Any], Any]:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from rfsize._util import Bools, Floats, Int64s
+from rfsize._util import Bools, Floats, Int64s, training_labels
 from rfsize.counting.collect import outputs_of_sums
 from rfsize.counting.count import count, out_of_bag
 from rfsize.counting.groups import Groups
@@ -32,7 +32,6 @@ from rfsize.integrations.lightgbm.model import LightGbmForest, ModelText, forest
 from rfsize.models.bags import Bags, Layout
 from rfsize.models.ensemble import LeafIds
 from rfsize.models.link import Link, Predictor
-from rfsize.models.training import trained_on
 
 # What to do if bags cannot be rebuilt, for messages.
 _OTHER_ROWS = "name a validation set: SizeCallback(validation='valid_0')"
@@ -176,7 +175,7 @@ class VotesInTraining(ABC):
         if label is None:
             return None
         try:
-            return trained_on(self.forest.text.truth(np.asarray(label)), len(self.forest.classes))
+            return training_labels(self.forest.classes, self.forest.text.truth(np.asarray(label)), self.n_rows)
         except ValueError:  # T* by labels, probabilities and scores needs none
             return None
 
@@ -282,8 +281,7 @@ class WalkedVotes(VotesInTraining):
                 more = count(Task(forest, self._X, bags, self.threshold, self.groups))
             except InbagError as error:
                 raise InbagError(
-                    f"trees {start} to {stop - 1} saw other rows in training: give its rows as data, in order, or "
-                    f"{_OTHER_ROWS}"
+                    f"trees {start} to {stop - 1} saw other rows: give those of the training as data, or {_OTHER_ROWS}"
                 ) from error
             self._sums, self._n_counted = self._sums.plus(more), stop
         return self._sums

@@ -242,8 +242,8 @@ class XgboostForest(XgboostModel, Forest):
             likeliest = likeliest or bags
         if likeliest is None:
             raise InbagError(
-                "the model says subsample=1: train with less, or if a file lost it, give seed=..., subsample=... to "
-                f"rfsize.tree_outputs(model, X, y, oob=True), or take {FRESH_ROWS}"
+                "the model says subsample=1: train with less, or if a file lost it, go on with "
+                f"rfsize.tree_outputs(model, X, y, oob=True, seed=..., subsample=...), or take {FRESH_ROWS}"
             )
         if y is None and self._objective in ADAPTIVE:
             raise InbagError(f"leaves of '{self._objective}' depend on labels: give y, or take {FRESH_ROWS}")

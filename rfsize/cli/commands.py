@@ -91,7 +91,7 @@ def grow_command(options: argparse.Namespace) -> Report:
     files = files_of(framework_named(options.framework))
     files.check_path(options.output)
     X, y, groups = _rows(options)
-    X, classes, objective = with_categories(X), None, files.objective_of(params)
+    X, classes, objective = with_categories(X), None, params.get("objective")
     if objective is None or objective.startswith(_OF_CLASSES):
         classes, y = _classes_and_codes(y, objective)
     n_classes = None if classes is None else len(classes)

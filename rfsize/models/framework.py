@@ -64,10 +64,6 @@ class ModelFiles(ABC):
         """Store ``names``, one line of JSON, with a model that `save` wrote, in a place that the framework ignores."""
         raise ValueError("models of this framework keep no class names: give labels as numbers")
 
-    def objective_of(self, params: dict[str, Any]) -> str | None:
-        """The objective that the parameters name; None if they name none."""
-        return params.get("objective")
-
     def forest_data(
         self, X: Any, y: Any, params: dict[str, Any], *, n_classes: int | None, is_binary: bool
     ) -> tuple[dict[str, Any], Any]:
@@ -156,10 +152,7 @@ def framework_named(name: str) -> Framework:
     try:
         framework = entries[0].load()
     except Exception as error:  # another author's module may raise anything
-        raise ImportError(
-            f"{brought}, which reads models of {name!r}, cannot be imported ({type(error).__name__}: {error}): install "
-            f"{name}, or repair or uninstall the distribution"
-        ) from error
+        raise ImportError(f"{brought} cannot be imported ({error!r}): repair it, or install {name}") from error
     if not isinstance(framework, Framework):
         raise ImportError(f"{brought} is a {type(framework).__qualname__} and no rfsize.models.framework.Framework")
     return framework
@@ -183,8 +176,8 @@ def training_of(thing: Any) -> Training:
     framework = framework_of(thing)
     if framework is None or framework.training is None:
         raise ValueError(
-            f"{type(thing).__module__}.{type(thing).__qualname__} is nothing that rfsize can train on: give a "
-            "lightgbm.Dataset, an xgboost.DMatrix or QuantileDMatrix, or an estimator with X and y"
+            f"rfsize cannot train on a {type(thing).__module__}.{type(thing).__qualname__}: give a lightgbm.Dataset, "
+            "an xgboost.DMatrix, or an estimator with X and y"
         )
     return framework.training
 
@@ -208,10 +201,7 @@ def framework_of_params(params: dict[str, Any]) -> str:
     trainings = {name: framework_named(name).training for name in filter(find_spec, framework_names())}
     takers = [name for name, training in trainings.items() if training is not None and training.accepts(params)]
     if len(takers) != 1:
-        raise ValueError(
-            f"the parameters fit {'no framework' if not takers else ' and '.join(takers)}: for a LightGBM forest give "
-            "boosting='rf', for an XGBoost forest a subsample below 1"
-        )
+        raise ValueError(f"params fit {takers or 'no framework'}: give boosting='rf', or a subsample below 1, not both")
     return takers[0]
 
 
@@ -289,9 +279,7 @@ def reading(versions: str) -> Iterator[None]:
     except RfsizeError:
         raise
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
-        raise NotAForestError(
-            f"rfsize cannot read this model ({error!r:.200}), but those of {versions}: save it again by one of these"
-        ) from error
+        raise NotAForestError(f"this is no model of {versions} ({error!r:.200}): save it by one of these") from error
 
 
 def refuse_regression(forest: Model) -> None:

@@ -10,7 +10,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
 from numpy.typing import NDArray
 
 from rfsize._util import Floats, training_labels, whole
@@ -280,20 +279,6 @@ class CollectionOnWorkers(NamedTuple):
     machines: list[list[int]]
     n_features: int
     missing: float
-
-
-def trained_on(label: NDArray[Any], n_classes: int) -> NDArray[Any]:
-    """Labels of training data as class indices, or as numbers for regression.
-
-    Raises
-    ------
-    ValueError
-        If a label of a classification is not a class index.
-    """
-    strange = np.setdiff1d(label, np.arange(n_classes)) if n_classes else label[:0]
-    if strange.size:
-        raise ValueError(f"the labels must be the class indices 0 to {n_classes - 1}, found {strange[:5].tolist()}")
-    return label.astype(np.int64 if n_classes else np.float64)
 
 
 def refuse_differences(described: Sequence[dict[str, Any]]) -> None:
