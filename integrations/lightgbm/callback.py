@@ -34,7 +34,7 @@ from rfsize.integrations.lightgbm.training_votes import (
 )
 from rfsize.models.model import dependence_of
 from rfsize.showing.text import headline
-from rfsize.statistics.criterion import Criterion, make_criterion
+from rfsize.statistics.criterion import make_criterion
 from rfsize.statistics.default import settled
 from rfsize.statistics.metrics import MetricLike
 from rfsize.training.grow import checked_criterion
@@ -261,15 +261,14 @@ class _ForestsInTraining:
         self._source = "oob" if validation is None else f"validation set '{validation}'"
         if isinstance(env.model, lgb.CVBooster):
             boosters, validation, self._source = env.model.boosters, validation or "valid", "cross-validation"
-        if callback.groups is not None and validation is not None:
-            raise ValueError("groups are for out-of-bag votes: give lgb.cv folds=GroupKFold().split(X, y, groups)")
-        if data is not None and validation is not None:
-            raise ValueError("data are training rows, and folds hold out others: give lgb.cv a Dataset that keeps them")
         self.groups: Groups = NO_GROUPS
         if validation is None:
             dataset = boosters[0].train_set
             rows = rows_of(dataset) if data is None else data
             self.groups = resolve_groups(callback.groups, rows, dataset.num_data())
+        else:
+            reason = "folds=GroupKFold().split(X, y, groups) keeps groups together, and free_raw_data=False the rows"
+            refuse_unused(reason, groups=callback.groups, data=data)
         # The loss of a metric is measured on smaller forests of the trees that are read, so all trees are.
         share, every_tree = 1.0 / len(boosters), criterion.kind == "metric"
         voters = [Voters(booster, callback.threshold, self.groups, validation) for booster in boosters]
@@ -300,7 +299,7 @@ class _ForestsInTraining:
 
     def report(self, *, interval: bool = False) -> Report:
         """The estimate from all trees read so far; without ``interval`` only if they are enough, with one."""
-        self._refuse_hidden_votes(self._criterion)
+        self._refuse_hidden_votes()
         parts = [votes.outputs(self._source) for votes in self._votes]
         outputs = parts[0]
         if len(parts) > 1:  # the rows of the folds lie one after another
@@ -323,13 +322,12 @@ class _ForestsInTraining:
         has_weights = all(weight is not None for weight in weights)
         return joined([votes.truth for votes in self._votes]), joined(weights) if has_weights else None
 
-    def _refuse_hidden_votes(self, criterion: Criterion) -> None:
+    def _refuse_hidden_votes(self) -> None:
         """Raise `FewVotesError` if T* goes by single votes, and rounding hides too many of them."""
-        if criterion.metric != "labels" or criterion.voting != "hard":
-            return
-        n_votes = sum(votes.n_votes for votes in self._votes)
-        hidden = sum(votes.n_unsure for votes in self._votes) / max(n_votes, 1)
-        if hidden > _FEW_UNSURE * criterion.level:
+        n_votes = sum(int(votes.sums().counts.sum()) for votes in self._votes)
+        hidden, criterion = sum(votes.n_unsure for votes in self._votes) / max(n_votes, 1), self._criterion
+        is_hard = criterion.metric == "labels" and criterion.voting == "hard"
+        if is_hard and hidden > _FEW_UNSURE * criterion.level:
             raise FewVotesError(f"rounding hides {in_percent(hidden)} of single votes: give the training rows, data=X")
 
     def _notes(self) -> Iterator[str]:

@@ -411,15 +411,14 @@ def trees_of(text: str) -> list[str]:
     return re.split(r"^Tree=[0-9]+\n", text[start:stop], flags=re.MULTILINE)[1:]
 
 
-def with_trees(text: str, trees: Sequence[str], note: str | None) -> str:
+def with_trees(text: str, trees: Sequence[str], note: str) -> str:
     """A model text with other trees, and with another note on its bags or on how its trees were chosen."""
     numbered = [f"Tree={number}\n{tree}" for number, tree in enumerate(trees)]
     head = text.partition("\ntree_sizes=")[0]
     sizes = " ".join(str(len(tree.encode())) for tree in numbered)
     tail = text.partition("\nend of trees\n")[2]
-    if note is not None:
-        tail = re.sub(rf"^\[{BAGS_NOTE}.*\n", "", tail, flags=re.MULTILINE)
-        tail = tail.replace("\nparameters:\n", f"\nparameters:\n[{note}: ]\n", 1)
+    tail = re.sub(rf"^\[{BAGS_NOTE}.*\n", "", tail, flags=re.MULTILINE)
+    tail = tail.replace("\nparameters:\n", f"\nparameters:\n[{note}: ]\n", 1)
     return f"{head}\ntree_sizes={sizes}\n\n{''.join(numbered)}end of trees\n{tail}"
 
 

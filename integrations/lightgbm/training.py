@@ -66,10 +66,8 @@ def value_of(params: dict[str, Any], name: str, default: Any) -> Any:
 
 
 def _aliases() -> Any:
-    try:
-        from lightgbm.basic import _ConfigAliases  # LightGBM has no public name for them; models are read without
-    except ImportError as error:
-        raise ValueError(f"rfsize knows no parameters of LightGBM {lgb.__version__}: install 4.3 to 4.7") from error
+    from lightgbm.basic import _ConfigAliases  # LightGBM has no public name for them; models are read without
+
     return _ConfigAliases
 
 
@@ -315,18 +313,15 @@ def merged(boosters: Sequence[lgb.Booster]) -> lgb.Booster:
     texts = [booster.model_to_string() for booster in boosters]
     forests = [forest_of(booster) for booster in boosters]
     _check_alike([forest.text for forest in forests])
-    knows_bags = all(forest.text.parameters for forest in forests)
-    note = bags_note([block for forest in forests for block in forest.sampling.blocks]) if knows_bags else None
+    note = bags_note([block for forest in forests for block in forest.sampling.blocks])
     return loaded(with_trees(texts[0], [tree for text in texts for tree in trees_of(text)], note))
 
 
 def _check_alike(texts: Sequence[ModelText]) -> None:
     """Raise `NotAForestError` if forests differ in data or parameters."""
-    have_parameters, described = all(text.parameters for text in texts), []
+    described = []
     for text in texts:
-        of_text: dict[str, Any] = text.header | {"tree_sizes": None, "pandas_categorical": text.categories}
-        if have_parameters:
-            of_training = without(text.parameters, *SEEDS, *_IGNORED, *_NOT_OF_TREES)
-            of_text |= {name: value for name, value in of_training.items() if not name.startswith(BAGS_NOTE)}
-        described.append(of_text)
+        of_training = without(text.parameters, *SEEDS, *_IGNORED, *_NOT_OF_TREES)
+        own = {name: value for name, value in of_training.items() if not name.startswith(BAGS_NOTE)}
+        described.append({**text.header, "tree_sizes": None, "pandas_categorical": text.categories, **own})
     refuse_differences(described)

@@ -213,11 +213,6 @@ class VotesInTraining(ABC):
         """
 
     @property
-    def n_votes(self) -> int:
-        """Number of votes counted."""
-        return int(self.sums().counts.sum())
-
-    @property
     def can_tell(self) -> bool:
         """Whether some row has the scores of two trees."""
         return self.n_trees > 1 and bool((self.sums().scores.n_votes > 1).any())
@@ -253,8 +248,7 @@ class WalkedVotes(VotesInTraining):
         super().__init__(voters)
         self._sums, self._n_counted, self._X = self.nothing(), 0, self.forest.open(rows)
         if self._X.n_rows != self.n_rows:
-            found = f"found {self._X.n_rows:,}"
-            raise ValueError(f"data must be the {self.n_rows:,} rows of the Dataset, in its order, {found}")
+            raise ValueError(f"data must be the {self.n_rows:,} rows of the Dataset, found {self._X.n_rows:,}")
         self.read()
         self.sums()
 
