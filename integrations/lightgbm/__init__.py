@@ -19,7 +19,6 @@ class LightGbmFiles(ModelFiles):
     """LightGBM's text models, and forests that the command line trains."""
 
     kind = "a LightGBM text model"
-    ending = ".txt"
 
     def recognises(self, content: bytes) -> bool:
         return content.startswith((b"tree\n", b"tree\r\n"))

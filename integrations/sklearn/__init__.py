@@ -35,7 +35,6 @@ class SkopsFiles(ModelFiles):
     """Scikit-learn models in skops files, which hold no code; rfsize never reads pickles."""
 
     kind = "a scikit-learn model in a skops file"
-    ending = ".skops"
 
     def recognises(self, content: bytes) -> bool:
         return content.startswith(b"PK") and b"schema.json" in content
@@ -51,7 +50,7 @@ class SkopsFiles(ModelFiles):
         raise ValueError(f"{path} holds types beyond scikit-learn's, {', '.join(unknown)[:300]}: use it in Python")
 
     def check_path(self, path: Path) -> None:
-        if path.suffix != self.ending:
+        if path.suffix != ".skops":
             raise ValueError(f"a scikit-learn model is written to a .skops file, not to {path}: rename it")
 
     def save(self, model: Any, path: Path) -> None:

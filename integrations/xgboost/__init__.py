@@ -20,7 +20,6 @@ class XgboostFiles(ModelFiles):
     """Boosters in JSON and UBJ."""
 
     kind = "an XGBoost JSON or UBJ model"
-    ending = ".ubj"
 
     def recognises(self, content: bytes) -> bool:
         return content.startswith(b"{") and b"learner" in content

@@ -266,18 +266,13 @@ class XgboostForest(XgboostModel, Forest):
         if why is not None:
             raise InbagError(f"{why}, or take {FRESH_ROWS}")
 
-    @property
-    def _of_class_1(self) -> float:
-        """The weight of rows of class 1."""
-        return float(self._objective_settings.get("reg_loss_param", {}).get("scale_pos_weight", 1))
-
     def _row_weights(self, n_rows: int, y: Any, sample_weight: Any) -> Floats:
-        weight, of_class_1 = sample_weights(sample_weight, n_rows), self._of_class_1
+        weight, loss = sample_weights(sample_weight, n_rows), self._objective_settings.get("reg_loss_param", {})
+        of_class_1 = float(loss.get("scale_pos_weight", 1))
         if of_class_1 == 1.0:
             return weight
         if y is None:
-            given = f"scale_pos_weight={of_class_1:g} was set in training"
-            raise InbagError(f"{given}: give y, which the proof of its bags needs, or take {FRESH_ROWS}")
+            raise InbagError(f"scale_pos_weight={of_class_1:g} weighs bags by labels: give y, or take {FRESH_ROWS}")
         return np.where(class_indices(self.classes, y, n_rows) == 1, of_class_1, 1.0) * weight
 
     @property

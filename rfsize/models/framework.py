@@ -34,12 +34,9 @@ class ModelFiles(ABC):
     ----------
     kind : str
         Kind of the framework's model files, for messages, such as "a LightGBM text model".
-    ending : str
-        How the names of the model files end.
     """
 
     kind: ClassVar[str]
-    ending: ClassVar[str]
 
     @abstractmethod
     def recognises(self, content: bytes) -> bool:
