@@ -66,8 +66,8 @@ def grow(
         `BaggingRegressor`, …), which is not changed. Or a finished forest, which gets more trees with new bags. Give
         the labels and weights of its training: rfsize cannot check them.
     data : lightgbm.Dataset, xgboost.DMatrix or QuantileDMatrix
-        Training data. To add trees to a LightGBM forest, give a `Dataset` that kept its rows
-        (``free_raw_data=False``). For an estimator, the rows that its ``fit`` takes.
+        Training data. A `Dataset` must hold its rows, which LightGBM drops once it has binned them, unless you make it
+        with ``free_raw_data=False``. For an estimator, the rows that its ``fit`` takes.
     y : array_like, shape (n_rows,), optional
         Labels; only for an estimator.
     validation : rows, or a pair (rows, y), optional
@@ -93,8 +93,7 @@ def grow(
         Give the parameters as ``params``.
     groups : array_like of shape (n_rows,), "copies" or "rows", optional
         Training rows that belong together, as in `tree_outputs`. By default rfsize looks for copies if the training
-        data hold their rows: a `DMatrix`, a `Dataset` that is not binned yet, or a `Dataset` with
-        ``free_raw_data=False``. If they do not, the report says so.
+        data hold their rows, which a `QuantileDMatrix` does not. If they do not, the report says so.
     sample_weight : array_like, shape (n_rows,), optional
         Training weights; only for an estimator.
 
