@@ -329,7 +329,7 @@ OF_QUESTIONS: list[Case] = [
     (lambda: rfsize.grow(XGBOOST, xgb.DMatrix(X, TWO, base_margin=np.zeros(N_ROWS))), "base_margin"),
     (lambda: rfsize.grow(LIGHTGBM, lgb.Dataset(X, TWO, init_score=np.zeros(N_ROWS))), "init_score"),
     (lambda: rfsize.grow(own(), lgb.Dataset(X, TWO).construct()), "free_raw_data=False"),
-    (lambda: rfsize.grow(LIGHTGBM | {"objective": "none such"}, lgb.Dataset(X, TWO)), "none such"),
+    (lambda: rfsize.grow(LIGHTGBM | {"objective": "nonsense"}, lgb.Dataset(X, TWO)), "nonsense"),
     (lambda: rfsize.grow(LIGHTGBM | {"objective": "cross_entropy"}, lgb.Dataset(X, TWO * 0.3)), "labels"),
     (lambda: called(y=TWO * 0.3, params={"objective": "cross_entropy"}, **AUC), "labels"),
     (lambda: rfsize.grow(own("random forest of names"), X, np.zeros(N_ROWS, dtype=int)), "y holds"),
