@@ -105,8 +105,9 @@ class SklearnModel(Model):
         return self.part(np.arange(n_trees))
 
     def select(self, trees: Int64s, leaf_values: NDArray[Any] | None = None) -> Any:
-        model, start = self.part(trees), self._arrays.tree_start
+        model = self.part(trees)
         if leaf_values is not None:
+            start = self._arrays.tree_start
             values = np.split(leaf_values[:, 0], start.ravel()[1:])
             numbers = np.arange(len(values)).reshape(start.shape)[trees]
             self.set_leaves(model, [[values[number] for number in iteration] for iteration in numbers])

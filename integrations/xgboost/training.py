@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import xgboost as xgb
-from numpy.typing import NDArray
 
 from rfsize._util import give, share, training_labels, whole
 from rfsize.counting.count import out_of_bag
@@ -253,15 +252,13 @@ def _refuse_other_data(dtrain: Any) -> None:
 
 def _check_alike(forests: Sequence[XgboostForest]) -> None:
     """Raise `NotAForestError` if forests were not trained with the same data and parameters."""
-    described: list[dict[str, Any]] = []
-    base_scores: list[NDArray[Any]] = []
+    described, base_scores = [], []
     for forest in forests:
         learner = document(forest.booster)
-        parameters = learner["learner_model_param"]
-        of_forest = {name: learner[name] for name in ("objective", "feature_names", "feature_types")}
+        parameters, described_by = learner["learner_model_param"], ("objective", "feature_names", "feature_types")
+        of_forest = {name: learner[name] for name in described_by} | {"categories": tree_model(learner).get("cats")}
         of_forest |= {name: parameters[name] for name in ("num_class", "num_feature")}
-        of_forest |= {"categories": tree_model(learner).get("cats"), "scores of a tree": scores_per_leaf(learner)}
-        described.append(of_forest)
+        described.append(of_forest | {"scores of a tree": scores_per_leaf(learner)})
         base_scores.append(np.atleast_1d(json.loads(parameters["base_score"])))
     refuse_differences(described)
     fractions = [np.float32(bags.subsample) for forest in forests if (bags := forest.drawn_bags()) is not None]
