@@ -322,7 +322,7 @@ def refuse_other_sampling(sampling: Sampling, *, n_machines: int = 1) -> None:
             raise InbagError(f"bags of {what} ({name}={value}) cannot be rebuilt: take {FRESH_ROWS}")
     trained = parameters.get("num_machines", "1")
     if trained != str(n_machines):
-        raise InbagError(f"num_machines={trained} in training: name the rows of each, rfsize.dask.rows(X, layout=...)")
+        raise InbagError(f"num_machines={trained}, layout names {n_machines}: give rfsize.dask.rows(X, layout=...)")
     if sampling.number("bagging_freq") < 1 or min(map(sampling.number, _BAGGING_FRACTIONS)) >= 1.0:
         raise InbagError(f"trees saw all rows: train with bagging_freq=1, bagging_fraction=0.632, or take {FRESH_ROWS}")
 

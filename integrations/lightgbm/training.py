@@ -12,7 +12,7 @@ import lightgbm as lgb
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize._util import give, share, training_labels, whole
+from rfsize._util import give, share, whole
 from rfsize.counting.count import out_of_bag
 from rfsize.exceptions import InbagError
 from rfsize.integrations.lightgbm.bags import BAGS_NOTE, FRACTION_NAMES, bags_note, refuse_other_sampling
@@ -29,7 +29,7 @@ from rfsize.integrations.lightgbm.model import (
 from rfsize.integrations.lightgbm.training_votes import Voters, WalkedVotes, rows_of
 from rfsize.models.bags import Layout
 from rfsize.models.model import dependence_of
-from rfsize.models.training import ForestInTraining, Trainer, Training, refuse_differences
+from rfsize.models.training import ForestInTraining, Trainer, Training, refuse_differences, trained_on
 from rfsize.walking.leaves import leaf_lookup
 
 # Parameters that may differ between forests that are merged.
@@ -281,7 +281,7 @@ def _labels(dtrain: lgb.Dataset, given: Any, text: ModelText) -> NDArray[Any]:
     # LightGBM takes missing labels for zeros. It does not return labels that it read from a file.
     if (given is None and not label.any()) or np.isnan(np.asarray(0 if given is None else given, float)).any():
         raise ValueError("labels of the Dataset are missing: give lightgbm.Dataset(X, label), without NaN")
-    return training_labels(np.arange(text.n_classes), text.truth(label), len(label))
+    return trained_on(text.truth(label), text.n_classes)
 
 
 def _first_tree(params: dict[str, Any], dtrain: lgb.Dataset) -> LightGbmForest:

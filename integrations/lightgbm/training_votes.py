@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from rfsize._util import Bools, Floats, Int64s, training_labels
+from rfsize._util import Bools, Floats, Int64s
 from rfsize.counting.collect import outputs_of_sums
 from rfsize.counting.count import count, out_of_bag
 from rfsize.counting.groups import Groups
@@ -32,6 +32,7 @@ from rfsize.integrations.lightgbm.model import LightGbmForest, ModelText, forest
 from rfsize.models.bags import Bags, Layout
 from rfsize.models.ensemble import LeafIds
 from rfsize.models.link import Link, Predictor
+from rfsize.models.training import trained_on
 
 # What to do if bags cannot be rebuilt, for messages.
 _OTHER_ROWS = "name a validation set: SizeCallback(validation='valid_0')"
@@ -175,7 +176,7 @@ class VotesInTraining(ABC):
         if label is None:
             return None
         try:
-            return training_labels(self.forest.classes, self.forest.text.truth(np.asarray(label)), self.n_rows)
+            return trained_on(self.forest.text.truth(np.asarray(label)), len(self.forest.classes))
         except ValueError:  # T* by labels, probabilities and scores needs none
             return None
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import xgboost as xgb
 
-from rfsize._util import give, share, training_labels, whole
+from rfsize._util import give, share, whole
 from rfsize.counting.count import out_of_bag
 from rfsize.counting.sums import Sums
 from rfsize.exceptions import InbagError, NotAForestError
@@ -35,6 +35,7 @@ from rfsize.models.training import (
     Trainer,
     Training,
     refuse_differences,
+    trained_on,
 )
 
 # The most cells of (rows × trees) of predicted leaves in memory. XGBoost predicts them in single precision.
@@ -145,7 +146,7 @@ class XgboostTrainer(Trainer):
         except xgb.core.XGBoostError as error:
             raise ValueError(f"XGBoost does not train on dtrain ({reason(error)}): change params or dtrain") from error
         forest.refuse_other_sampling()
-        label, weight = training_labels(forest.classes, dtrain.get_label(), dtrain.num_row()), dtrain.get_weight()
+        label, weight = trained_on(dtrain.get_label(), len(forest.classes)), dtrain.get_weight()
         super().__init__(forest, label, weight.astype(np.float64) if weight.size else None)
         give(learning_rate_of(forest))
         self.fraction = float(setting(forest.settings["gradient_booster"]["tree_train_param"]["subsample"]))

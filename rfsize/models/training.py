@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
 from rfsize._util import Floats, training_labels, whole
@@ -279,6 +280,13 @@ class CollectionOnWorkers(NamedTuple):
     machines: list[list[int]]
     n_features: int
     missing: float
+
+
+def trained_on(label: NDArray[Any], n_classes: int) -> NDArray[Any]:
+    """Labels of training data as class indices, or numbers; ``ValueError`` if a class has no such index."""
+    if n_classes and not np.isin(label, np.arange(n_classes)).all():
+        raise ValueError(f"the labels of the training data must be the class indices 0 to {n_classes - 1}")
+    return label.astype(np.int64 if n_classes else np.float64)
 
 
 def refuse_differences(described: Sequence[dict[str, Any]]) -> None:
