@@ -158,12 +158,9 @@ def _uses_low_bits(k: int, n: int) -> bool:
 @cache
 def _jump(steps: int) -> tuple[np.uint32, np.uint32]:
     """Multiplier and increment that advance the generator by ``steps`` at once, modulo 2³²."""
-    if steps == 0:
-        return np.uint32(1), np.uint32(0)
-    multiplier, increment = (int(part) for part in _jump(steps // 2))
-    multiplier, increment = multiplier * multiplier, increment * (multiplier + 1)
-    if steps % 2:
-        multiplier, increment = multiplier * _RNG_MULTIPLIER, increment * _RNG_MULTIPLIER + _RNG_INCREMENT
+    # The increment is that of one step times the sum of the powers of the multiplier, which is a quotient.
+    multiplier = pow(_RNG_MULTIPLIER, steps, (_RNG_MULTIPLIER - 1) << 32)
+    increment = (multiplier - 1) // (_RNG_MULTIPLIER - 1) * _RNG_INCREMENT
     return np.uint32(multiplier % 2**32), np.uint32(increment % 2**32)
 
 
