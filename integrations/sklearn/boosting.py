@@ -167,7 +167,7 @@ def _adaboost_ensemble(model: Any) -> TreeEnsemble:
     if getattr(model, "algorithm", "SAMME") == "SAMME.R":
         raise NotAForestError(f"in a {name} of algorithm='SAMME.R' trees cast no votes: train with algorithm='SAMME'")
     if not all(map(is_tree, members)):
-        raise NotAForestError(f"the members of this {name} are no decision trees: train it on DecisionTreeClassifiers")
+        raise NotAForestError(f"the {name} is of {type(members[0]).__name__}s, no decision trees: train it on trees")
     classes, weights, total = model.classes_, model.estimator_weights_, float(np.sum(model.estimator_weights_))
     if not 0.0 < total < np.inf:
         raise NotAForestError(f"the weights of this {name} add up to {total:g}: train members with some weight")

@@ -343,13 +343,6 @@ def test_selected_trees_take_new_leaves(kind: tuple[str, str]) -> None:
     np.testing.assert_array_equal(trained(*kind).model.ensemble.nodes.value, before)
 
 
-@pytest.mark.parametrize("name", [name for name in SKLEARN if "adaboost" in name])
-def test_votes_take_no_new_leaves(name: str) -> None:
-    model = trained("sklearn", name).model
-    with pytest.raises(NotAForestError):
-        model.select(np.array([1, 2]), model.ensemble.nodes.value)
-
-
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if not kind[1].startswith("rf")], ids=": ".join)
 def test_boosting_has_no_limit(kind: tuple[str, str]) -> None:
     with pytest.raises(NotAForestError, match="compile"):
