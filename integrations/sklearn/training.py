@@ -40,7 +40,7 @@ class SklearnTraining(Training):
 
     def check_estimator(self, estimator: Any) -> None:
         if isinstance(estimator, Pipeline):
-            raise NotAForestError("rfsize grows no pipeline: give pipeline[-1] and pipeline[:-1].fit_transform(X, y)")
+            raise NotAForestError("rfsize grows no Pipeline: make pipeline[-1] a RightSizedClassifier or -Regressor")
         if isinstance(estimator, BOOSTED):
             raise NotAForestError(why_no_forest(estimator))
         if isinstance(estimator, BaseEnsemble) and not isinstance(estimator, FORESTS):
