@@ -19,7 +19,7 @@ from rfsize.statistics.first_trees import running_majority
 
 # The χ² approximation holds from this many discordant rows on.
 _ENOUGH_DISCORDANT = 20
-# With more sizes than this, the matrices of all pairs would take hundreds of megabytes.
+# With more sizes, the matrices of all pairs would take hundreds of megabytes.
 _MOST_SIZES = 3000
 # Equal mean accuracies may differ in their last bits, which is no improvement.
 _ROUNDING = 1e-12
@@ -148,7 +148,10 @@ def mcnemar_size(
     """
     votes, truth, n_classes = _checked(tree_votes, y, classes)
     step, level = whole("step", step, at_least=1), share("level", level)
-    sizes = _sizes(votes.shape[1], step)
+    sizes = np.arange(step, votes.shape[1] + 1, step)
+    if not 2 <= len(sizes) <= _MOST_SIZES:
+        fault = f"{votes.shape[1]:,} trees at a step of {step:,} make {len(sizes):,} sizes"
+        raise ValueError(f"{fault}, and 2 to {_MOST_SIZES:,} are compared: give another step, or more trees")
     both = np.zeros((len(sizes), len(sizes)))
     for right, _ in _right_by_size(votes, truth, n_classes, step):
         # A float32 product of zeros and ones is exact up to 2^24 rows, and a block has fewer.
@@ -168,18 +171,6 @@ def mcnemar_size(
     reason = f"{sizes_beyond} beats it at level {level!r}, and {rest}"
     compared = sizes[:grown], accuracy[:grown], p_values[:grown, :grown]
     return McNemarSize(int(sizes[chosen]), converged, reason, *compared, level, len(votes))
-
-
-def _sizes(n_trees: int, step: int) -> Int64s:
-    """The sizes to compare; ``ValueError`` if they are too few or too many."""
-    sizes = np.arange(step, n_trees + 1, step)
-    if len(sizes) < 2:
-        advice = f"give at least {2 * step} trees, or a smaller step"
-        raise ValueError(f"{n_trees} trees at a step of {step} make {len(sizes)} sizes, and two are compared: {advice}")
-    if len(sizes) > _MOST_SIZES:
-        advice = f"give a step of at least {-(-n_trees // _MOST_SIZES)}"
-        raise ValueError(f"a step of {step} makes {len(sizes):,} sizes, too many to compare all pairs: {advice}")
-    return sizes
 
 
 def _p_values(only_m: Floats, only_n: Floats, *, exact: bool) -> Floats:

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, overload
 
 import numpy as np
@@ -26,30 +25,7 @@ from numpy.typing import ArrayLike
 from scipy.special import betainc, ndtri
 
 from rfsize import _core
-from rfsize._util import Bools, Floats, Int64s, as_numbers, each_range, in_percent
-
-__all__ = [
-    "HALF_NORMAL",
-    "MAX_TREES",
-    "agreement",
-    "asymptotic_disagreement",
-    "asymptotic_size",
-    "class_probability",
-    "disagreement",
-    "ensemble_size",
-    "fraction_without_replacement",
-    "instance_size",
-    "instance_size_closed_form",
-    "limit_agreement",
-    "mean_agreement",
-    "mean_disagreement",
-    "multiclass_agreement",
-    "multiclass_disagreement",
-    "ratio_with_replacement",
-    "size_tail",
-    "smallest_size",
-    "why_infinite",
-]
+from rfsize._util import Floats, as_numbers, each_range
 
 MAX_TREES = 10**9 + 1
 """The largest ensemble size that a search tries. Beyond it the incomplete beta function loses its last digits."""
@@ -295,7 +271,7 @@ def ensemble_size(alpha: float, pi: ArrayLike, weights: ArrayLike | None = None)
     Returns
     -------
     int or float
-        An odd size, or ``math.inf`` if even `MAX_TREES` trees are too few; `why_infinite` says why.
+        An odd size, or ``math.inf`` if even `MAX_TREES` trees are too few. See `limit_agreement` for tied rows.
 
     Examples
     --------
@@ -312,102 +288,6 @@ def ensemble_size(alpha: float, pi: ArrayLike, weights: ArrayLike | None = None)
     fraction = _checked_fractions(pi)
     level = 1.0 - _single("alpha", _checked_alpha(alpha))
     return smallest_size(lambda size: float(np.average(disagreement(size, fraction), weights=weight)), level, odd=True)
-
-
-def why_infinite(alpha: float, pi: ArrayLike, weights: ArrayLike | None = None) -> str:
-    """Say in one sentence why `ensemble_size` found no size.
-
-    Parameters
-    ----------
-    alpha, pi, weights
-        As in `ensemble_size`.
-
-    Returns
-    -------
-    str
-        That too many rows are tied, or that the size would exceed `MAX_TREES`.
-
-    Examples
-    --------
-    >>> from rfsize.theory import ensemble_size, why_infinite
-    >>> ensemble_size(0.9, [0.1, 0.5, 0.7, 0.9])
-    inf
-    >>> print(why_infinite(0.9, [0.1, 0.5, 0.7, 0.9]))
-    25 % of the rows have exactly half of their votes for each class; ...
-    """
-    limit = limit_agreement(pi, weights)
-    if limit < _single("alpha", _checked_alpha(alpha)):
-        return (
-            f"{in_percent(2.0 * (1.0 - limit))} of the rows have exactly half of their votes for each class; they "
-            f"never converge, so mean agreement cannot exceed {in_percent(limit)}"
-        )
-    return f"more than {MAX_TREES:,} trees would be needed"
-
-
-@dataclass(frozen=True)
-class Rivals:
-    """Vote fractions of rows, as pairs of the leading class and a rival class.
-
-    The leading class is the one that the unlimited forest predicts. A rival is any other class with a vote fraction
-    above 0.
-
-    Attributes
-    ----------
-    leader : ndarray of float, shape (n,)
-        Vote fraction of each row's leading class.
-    first : ndarray of int64, shape (n + 1,)
-        Index in ``rival`` of each row's first rival.
-    rival : ndarray of float, shape (n_pairs,)
-        Vote fractions of the rivals, row after row.
-    wins_ties : ndarray of bool, shape (n_pairs,)
-        Whether the rival wins if it ties with the leading class, because its class index is lower.
-    """
-
-    leader: Floats
-    first: Int64s
-    rival: Floats
-    wins_ties: Bools
-
-    @classmethod
-    def of(cls, pi: ArrayLike) -> Rivals:
-        """Pair the vote fractions of each row, shape (n, K), which sum to 1; ``ValueError`` if they do not."""
-        fraction = as_numbers("vote fractions", pi)
-        if fraction.ndim != 2 or fraction.shape[0] == 0 or fraction.shape[1] < 2:
-            raise ValueError(f"vote fractions must have shape (n ≥ 1, K ≥ 2), found {fraction.shape}")
-        if not ((fraction >= 0.0).all() and np.allclose(fraction.sum(axis=1), 1.0, atol=1e-6)):
-            raise ValueError("each row of vote fractions must be non-negative and sum to 1; found others, or NaN")
-        leading = fraction.argmax(axis=1)
-        has_votes = fraction > 0.0
-        has_votes[np.arange(len(fraction)), leading] = False
-        row, index = np.nonzero(has_votes)
-        first = np.append(0, np.cumsum(has_votes.sum(axis=1)))
-        return cls(fraction.max(axis=1), first, fraction[row, index], index < leading[row])
-
-    def take(self, rows: Int64s) -> Rivals:
-        """The pairs of some of the rows."""
-        sizes = np.diff(self.first)[rows]
-        first = np.append(0, np.cumsum(sizes))
-        pairs = np.repeat(self.first[rows] - first[:-1], sizes) + np.arange(first[-1])
-        return Rivals(self.leader[rows], first, self.rival[pairs], self.wins_ties[pairs])
-
-    def disagreement(self, n_trees: int) -> Floats:
-        """Disagreement of each row, shape (n,); see `multiclass_disagreement`."""
-        if n_trees == 1:
-            return 1.0 - self.leader
-        out = np.empty(len(self.leader))
-
-        def solve(start: int, stop: int) -> None:
-            first = self.first[start : stop + 1]
-            _core.disagreement(n_trees, self.leader[start:stop], first, self.rival, self.wins_ties, out[start:stop])
-
-        each_range(solve, len(out), max(1, len(out) * _PAIRS_PER_PIECE // max(1, len(self.rival))))
-        return out
-
-    def limit(self) -> Floats:
-        """The least disagreement of each row, shape (n,): above 0 only if classes tie for the lead."""
-        row = np.repeat(np.arange(len(self.leader)), np.diff(self.first))
-        ties = np.bincount(row, weights=self.rival == self.leader[row], minlength=len(self.leader))
-        return np.asarray(1.0 - 0.5**ties)
 
 
 def multiclass_agreement(n_trees: int, pi: ArrayLike) -> Floats:
@@ -467,7 +347,26 @@ def multiclass_disagreement(n_trees: int, pi: ArrayLike) -> Floats:
     >>> multiclass_disagreement(1, [[0.5, 0.3, 0.2], [0.4, 0.35, 0.25]]).round(3).tolist()
     [0.5, 0.6]
     """
-    return Rivals.of(pi).disagreement(int(_single("n_trees", _checked_sizes(n_trees))))
+    size, fraction = int(_single("n_trees", _checked_sizes(n_trees))), as_numbers("vote fractions", pi)
+    if fraction.ndim != 2 or fraction.shape[0] == 0 or fraction.shape[1] < 2:
+        raise ValueError(f"vote fractions must have shape (n ≥ 1, K ≥ 2), found {fraction.shape}")
+    if not ((fraction >= 0.0).all() and np.allclose(fraction.sum(axis=1), 1.0, atol=1e-6)):
+        raise ValueError("each row of vote fractions must be non-negative and sum to 1; found others, or NaN")
+    leader = fraction.max(axis=1)
+    if size == 1:
+        return 1.0 - leader
+    # Each row's rivals, the other classes with a vote, row after row. A rival with a lower class index wins ties.
+    leading, is_rival = fraction.argmax(axis=1), fraction > 0.0
+    is_rival[np.arange(len(fraction)), leading] = False
+    row, label = np.nonzero(is_rival)
+    rivals, wins_ties = fraction[row, label], label < leading[row]
+    first, out = np.append(0, np.cumsum(is_rival.sum(axis=1))), np.empty(len(fraction))
+
+    def solve(start: int, stop: int) -> None:
+        _core.disagreement(size, leader[start:stop], first[start : stop + 1], rivals, wins_ties, out[start:stop])
+
+    each_range(solve, len(out), max(1, len(out) * _PAIRS_PER_PIECE // max(1, len(rivals))))
+    return out
 
 
 def smallest_size(loss: Callable[[int], float], level: float, *, guess: float = 1, odd: bool = False) -> int | float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from numbers import Real
 from typing import Any
 
 from rfsize._util import choice, positive, refuse_unused, share
@@ -145,48 +144,43 @@ def make_criterion(
         If the options do not go together, or one of them is not valid.
     """
     metric = one_name(metric)
-    given: dict[str, Any] = {"alpha": alpha, "average": average, "voting": voting, "method": method}
-    given = {name: _plain(value) for name, value in given.items() if value is not None}
-    why = "" if metric == "auto" and tolerance is None and not given else None
+    options = {"alpha": alpha, "average": average, "voting": voting, "method": method}
+    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     check_options(metric, tolerance, target=target, confidence=confidence, **given)
+    why = "" if metric == "auto" and tolerance is None and not given else None
     if metric == "auto" and given and target == "limit":
         metric = "labels"
     if target == "model":
         _check_certificate(metric, method)
         confidence = CONFIDENCE if confidence is None else confidence
     elif metric not in ("auto", "labels"):
-        of_labels = {**given} if threshold is None or goes_by_labels(metric) else {**given, "threshold": threshold}
-        reason = f"with metric={metric!r} tolerance says how far off it may be. Leave out {' and '.join(of_labels)}"
-        refuse_unused(reason, **of_labels)
+        reason = f"with metric={metric!r} tolerance says how far off it may be. Leave it out"
+        refuse_unused(reason, **given, threshold=None if goes_by_labels(metric) else threshold)
     if tolerance is not None or (target == "limit" and metric not in PREDICTIONS):
         check_tolerance(metric, tolerance)
-    confidence = None if confidence is None else float(confidence)
-    return Criterion(metric, tolerance=_plain(tolerance), target=target, confidence=confidence, why=why, **given)
+    # Numbers of NumPy would print in another way, and ``json`` cannot write them.
+    numbers = {"alpha": alpha, "tolerance": tolerance, "confidence": confidence}
+    given |= {name: float(number) for name, number in numbers.items() if number is not None}
+    return Criterion(metric, target=target, why=why, **given)
 
 
 def check_options(
-    metric: MetricLike,
-    tolerance: float | None,
-    *,
-    target: str | None = None,
-    alpha: float | None = None,
-    average: str | None = None,
-    voting: str | None = None,
-    method: str | None = None,
-    confidence: float | None = None,
+    metric: MetricLike, tolerance: float | None, *, confidence: float | None = None, **options: Any
 ) -> None:
-    """Raise ``ValueError`` if an option is not valid whatever the model, which may take long to read."""
+    """Raise ``ValueError`` if an option is not valid whatever the model, which may take long to read.
+
+    ``options`` are alpha, target, average, voting and method; each may be None.
+    """
     _check_metric(one_name(metric))
     if tolerance is not None:
         positive("tolerance", tolerance)
-    if alpha is not None:
-        share("alpha", alpha)
+    if options.get("alpha") is not None:
+        share("alpha", options["alpha"])
     if confidence is not None:
         checked_confidence(confidence)
-    choice("target", target or "limit", TARGETS)
-    choice("average", average or "micro", AVERAGES)
-    choice("voting", voting or "auto", VOTINGS)
-    choice("method", method or "auto", METHODS)
+    choices = {"target": TARGETS, "average": AVERAGES, "voting": VOTINGS, "method": METHODS}
+    for name, values in choices.items():
+        choice(name, options.get(name) or values[0], values)
 
 
 def loss_level(criterion: Criterion, level: float) -> float:
@@ -217,17 +211,14 @@ def resolve(criterion: Criterion, n_classes: int, *, in_training: bool = False) 
         check_tolerance("labels", criterion.tolerance)
         criterion = replace(criterion, metric="labels")
     if criterion.metric == "labels" and not n_classes:
-        raise NotAForestError(
-            "the trees of a regression forest cast no votes, so that it has no labels to size: take "
-            "metric='scores', with a tolerance in the unit of y"
-        )
+        raise NotAForestError("a regression forest casts no votes, so it has no labels to size: take metric='scores'")
     check_classes(n_classes, criterion.name, criterion.average)
     if criterion.target != "limit" and not criterion.of_labels:
         refuse_voting(criterion.voting)
     if criterion.metric == "scores" and n_classes > 2 and in_training:
         raise ValueError(
-            "metric='scores' of several classes is not known during training: LightGBM and XGBoost give scores only up "
-            "to a number that all classes share. Take metric='probabilities', or size the finished forest"
+            "metric='scores' of several classes is only known up to a number that all classes share during training: "
+            "take metric='probabilities', or size the finished forest"
         )
     return criterion
 
@@ -243,19 +234,8 @@ def check_classes(n_classes: int, metric: str, average: str) -> None:
 def _check_metric(metric: MetricLike) -> None:
     if metric in NAMES or is_metric(metric):
         return
-    if isinstance(metric, str) and "importance" in metric:
-        raise ValueError(
-            f"metric={metric!r} takes more than the trees' predictions: columns must be permuted. Call "
-            "rfsize.oob_importance(model, X, y).size(top=10), which says with how many trees the ten best columns "
-            "stay the same"
-        )
     advice = "; or a scikit-learn scorer, by its name or from sklearn.metrics.make_scorer"
     choice("metric", metric, NAMES, advice, others=other_names())
-
-
-def _plain(value: Any) -> Any:
-    """A NumPy number as a Python number, which prints as the user typed it and which ``json`` can write."""
-    return float(value) if type(value) not in (bool, int, float) and isinstance(value, Real) else value
 
 
 def check_tolerance(metric: MetricLike, tolerance: float | None) -> None:
@@ -263,8 +243,7 @@ def check_tolerance(metric: MetricLike, tolerance: float | None) -> None:
     if tolerance is not None:
         if metric == "labels":
             raise ValueError(
-                "tolerance is for metric='probabilities', 'scores' or a metric; labels are equal on a share alpha of "
-                "the rows: leave tolerance out, or name such a metric"
+                "labels have no tolerance, they are equal on a share alpha of the rows: leave tolerance out"
             )
         positive("tolerance", tolerance)
     elif metric not in ("auto", "labels"):
@@ -274,17 +253,14 @@ def check_tolerance(metric: MetricLike, tolerance: float | None) -> None:
 def checked_confidence(confidence: float) -> float:
     """The confidence of an answer; ``ValueError`` if it is not a probability, or below one half."""
     if share("confidence", confidence) < 0.5:
-        raise ValueError(
-            f"confidence must be at least 0.5, found {confidence!r}: below that, the answer would more likely be wrong "
-            "than right"
-        )
+        raise ValueError(f"confidence must be at least 0.5, found {confidence!r}")
     return float(confidence)
 
 
 def refuse_voting(voting: str) -> None:
     """Raise ``ValueError`` if a rule of voting is given where no labels are compared."""
-    given = None if voting == "auto" else voting
-    refuse_unused("it is for labels, and no labels are compared. Leave it out", voting=given)
+    reason = "it is for labels, and no labels are compared. Leave it out"
+    refuse_unused(reason, voting=None if voting == "auto" else voting)
 
 
 def checked_tolerance(metric: str, tolerance: float | None, voting: str) -> float:
@@ -302,7 +278,6 @@ def _check_certificate(metric: MetricLike, method: str | None) -> None:
     if metric not in ("auto", "labels", *PREDICTIONS):
         name = metric if isinstance(metric, str) else name_of(metric)
         raise ValueError(
-            f"a certificate bounds a share of rows, and {name} is no share of rows: certify metric='labels', "
-            "'probabilities' or 'scores', and give y, so that the report says what metrics lose. Only a forest can be "
-            f"sized by them: rfsize.size(model, X, y, metric={name!r}, tolerance=0.001, target='limit')"
+            f"a certificate bounds a share of rows, and {name} is none: take metric='labels', 'probabilities' or "
+            "'scores', and give y, so that the report says what metrics lose"
         )

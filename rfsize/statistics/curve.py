@@ -94,9 +94,9 @@ class LossCurve:
 
     def quantile(self, n_trees: float, share: float) -> float:
         """The loss that forests of ``n_trees`` trees do not exceed with a probability of ``share``."""
-        return (
-            float(np.quantile(self._at(n_trees, self.replicates), share)) if len(self.replicates) else self.at(n_trees)
-        )
+        if not len(self.replicates):
+            return self.at(n_trees)
+        return float(np.quantile(self._at(n_trees, self.replicates), share))
 
     def size(self, level: float) -> int | float:
         """The smallest size whose loss is at most ``level``; ``math.inf`` if there is none."""
@@ -228,30 +228,16 @@ def crossing(sizes: ArrayLike, curves: Floats, level: float) -> Floats:
     return np.exp([np.interp(-math.log(level), row, np.log(sizes), right=np.inf) for row in falling])
 
 
-def means_of_draws(values: Floats, rows: Floats, generator: np.random.Generator) -> Floats:
-    """Bootstrap means over rows drawn with replacement, shape (REPLICATES, n).
-
-    Parameters
-    ----------
-    values : ndarray of float, shape (n_groups, n)
-        Means over the rows in each group.
-    rows : ndarray of float, shape (n_groups,)
-    generator : numpy.random.Generator
-    """
-    n_rows = round(rows.sum())
-    return np.asarray(generator.multinomial(n_rows, rows / rows.sum(), size=REPLICATES) @ values / n_rows)
-
-
-def means_of_drawn_rows(values: Floats, rows: Floats, alike: Floats, generator: np.random.Generator) -> Floats:
-    """Bootstrap means from values of shape (n_rows, n); each value stands for ``rows`` rows.
+def means_of_drawn_rows(values: Floats, alike: Floats, generator: np.random.Generator) -> Floats:
+    """Means of values, shape (n_rows, n), over rows drawn with replacement, shape (REPLICATES, n).
 
     Rows with a similar number in ``alike`` (above 0) are merged: rows with equal losses at one size have about equal
     losses at the others.
     """
     _, group = np.unique(np.floor(np.log(alike) * _GROUPS_PER_FACTOR), return_inverse=True)
-    in_group = np.bincount(group, weights=rows).astype(np.float64)
-    sums = np.stack([np.bincount(group, weights=rows * column) for column in values.T], axis=1)
-    return means_of_draws(sums / in_group[:, None], in_group, generator)
+    in_group, n_rows = np.bincount(group).astype(np.float64), len(alike)
+    means = np.stack([np.bincount(group, weights=column) for column in values.T], axis=1) / in_group[:, None]
+    return np.asarray(generator.multinomial(n_rows, in_group / n_rows, size=REPLICATES) @ means / n_rows)
 
 
 def jackknife_error(without: Floats) -> Floats:
@@ -308,12 +294,9 @@ def problem_of_votes(
 
 def no_votes_error(outputs: TreeOutputs, what: str) -> FewVotesError:
     """The error if no row has ``what``: a vote, or the scores of two trees."""
-    if outputs.n_trees < 2:
-        return FewVotesError(f"no row has {what}: the forest has {how_many(outputs.n_trees, 'tree')}; train more")
-    if outputs.source != "oob":
-        return FewVotesError(f"no row has {what}: there is nothing to size a forest from")
+    if outputs.source != "oob" or outputs.n_trees < 2:
+        trees = how_many(outputs.n_trees, "tree")
+        return FewVotesError(f"no row has {what} of the forest's {trees}: train more, or give other rows")
     saw = "every row" if outputs.groups.index is None else "every row, or another of its group"
-    by_nature = by_nature_advice(outputs.groups.by)
-    return FewVotesError(
-        f"no row has {what}: every tree saw {saw}; lower the bagging fraction or give validation rows{by_nature}"
-    )
+    advice = f"lower the bagging fraction or give validation rows{by_nature_advice(outputs.groups.by)}"
+    return FewVotesError(f"no row has {what}: every tree saw {saw}; {advice}")

@@ -21,7 +21,7 @@ from rfsize.models.link import Predictor
 from rfsize.statistics.criterion import PREDICTIONS, Criterion
 from rfsize.statistics.first_trees import Comparison
 from rfsize.statistics.predictions import estimate_predictions
-from rfsize.statistics.sampling_variance import PooledVariances, pooled_variances
+from rfsize.statistics.sampling_variance import pooled_variances
 
 # Labels say too little of a class with at least this mean probability (of two classes, and of more) that gets less than
 # this share of it as labels.
@@ -62,20 +62,9 @@ def settled(criterion: Criterion, outputs: TreeOutputs, task: Callable[[], Task 
         share = in_percent(_OF_VARIANCE)
         where = f"where the variance by the trees is {share} of that by the training set, {variances.by_rows:.2g}"
         return _with_tolerance(criterion, loss, where)
-    return with_spread(
-        criterion, predictor, mean, None if len(outputs.classes) else outputs.y, _unknown(variances, outputs)
-    )
-
-
-def _unknown(variances: PooledVariances | None, outputs: TreeOutputs) -> str:
-    """Why the variance by the training set is not known, and what would tell it."""
-    if variances is None:
-        return "; without bags nothing tells the variance by the training set"
-    text = f"; {how_many(outputs.n_trees, 'tree')} do not tell the variance by the training set"
-    largest = max(variances.error, variances.by_rows)
-    if not largest > 0.0:
-        return text
-    return f"{text}, {math.ceil(2.0 * outputs.n_trees * variances.error / largest):,} may"  # the error falls like 1/T
+    unknown = "without bags nothing tells" if variances is None else f"{how_many(outputs.n_trees, 'tree')} do not tell"
+    why = f"; {unknown} the variance by the training set"
+    return with_spread(criterion, predictor, mean, None if len(outputs.classes) else outputs.y, why)
 
 
 def with_metric(criterion: Criterion, predictor: Predictor, mean: Floats) -> Criterion:

@@ -136,7 +136,7 @@ def _curve(deviations: Deviations, error: float | None) -> LossCurve:
     if error is None:
         return LossCurve(SIZES, _at_sizes(loss[None])[0], np.zeros((0, len(SIZES))))
     generator = np.random.default_rng(SEED)
-    drawn = means_of_drawn_rows(np.stack(beyond, axis=1), np.ones(len(alike)), alike, generator)
+    drawn = means_of_drawn_rows(np.stack(beyond, axis=1), alike, generator)
     by_size = np.split(drawn, len(_COMPUTED), axis=1)
     ratios = np.stack([np.minimum(crossing(_LEVELS, part, SHARE_BEYOND), _LEVELS[-1]) for part in by_size], axis=1)
     ratios *= np.exp(0.5 * error * generator.standard_normal((REPLICATES, 1)))

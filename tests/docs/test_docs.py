@@ -86,7 +86,11 @@ def test_examples_of_docstrings(example: doctest.DocTest, tmp_path: Path, monkey
 
 
 EXPORTED = [getattr(rfsize, name) for name in rfsize.__all__]
-EQUATIONS = [equation for equation in map(vars(theory).get, theory.__all__) if inspect.isfunction(equation)]
+EQUATIONS = [
+    equation
+    for name, equation in inspect.getmembers(theory, inspect.isfunction)
+    if equation.__module__ == theory.__name__ and not name.startswith("_")
+]
 
 
 @pytest.mark.parametrize("public", [*EXPORTED, *EQUATIONS], ids=lambda public: public.__name__)

@@ -335,7 +335,6 @@ OF_QUESTIONS: list[Case] = [
     (lambda: rfsize.grow(own("random forest of names"), X, np.zeros(N_ROWS, dtype=int)), "y holds"),
     (lambda: rfsize.size(COUNTED, y=[1]), "y "),
     (lambda: size(own(), X, oob=True, max_rows=100), "max_rows"),
-    (lambda: rfsize.size(COUNTED, metric="importance"), "oob_importance"),
     (lambda: size(own(), y=TRUTH, **AUC, alpha=0.9), "alpha"),
     (lambda: size(own("lightgbm regression"), **SHARES), "metric="),
     (lambda: size(own(), y=TRUTH, metric="acurracy", tolerance=0.1), "'accuracy'"),
