@@ -214,7 +214,7 @@ class Importances(Result):
             self.n_rows,
             n_dropped=0,
             votes_per_row=self.votes_per_row,
-            why_infinite=why_infinite if math.isinf(n_trees) else None,
+            why_infinite=why_infinite,
             notes=tuple(notes),
         )
         report = report_on(criterion, estimate, self.available, "oob", copied=self.copied, groups=self.groups)

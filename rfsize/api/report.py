@@ -27,7 +27,8 @@ from rfsize.statistics.first_trees import (
     scores_of_first_trees,
 )
 from rfsize.statistics.labels import LabelDetails, estimate_labels
-from rfsize.statistics.metric_estimate import MetricDetails, estimate_metric
+from rfsize.statistics.metric_estimate import estimate_metric
+from rfsize.statistics.metric_loss import MetricLoss
 from rfsize.statistics.metrics import MetricLike, clipping_of_rows, metric_of
 from rfsize.statistics.predictions import estimate_predictions
 from rfsize.statistics.row_errors import PairedCurve
@@ -351,7 +352,7 @@ def _loss(estimate: Estimate, n_trees: int) -> Loss:
     curve, details = estimate.curve, estimate.details
     value, (low, high) = curve.at(n_trees), curve.interval(n_trees)
     spread, by_class = None, None
-    if isinstance(details, MetricDetails):
+    if isinstance(details, MetricLoss):
         spread = details.seed_sd / math.sqrt(n_trees)
     elif isinstance(details, LabelDetails):
         by_class = {label: of_class.at(n_trees) for label, of_class in details.by_class.items()}
@@ -371,7 +372,7 @@ def _details(report: Report) -> dict[str, Any]:
         certificate = {**details.certificate.to_dict(), "bound": details.certificate.bound}
         limit = None if details.limit is None else _finite(details.limit[1].n_trees)
         return {"certificate": certificate, "limit_n_trees": limit}
-    return {"value": details.value} if isinstance(details, MetricDetails) else {}
+    return {"value": details.value} if isinstance(details, MetricLoss) else {}
 
 
 # Making reports

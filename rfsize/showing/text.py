@@ -347,7 +347,7 @@ def what_now(report: Report) -> str:
     if criterion.is_training and criterion.confidence != 0.5:
         easier += " or a lower confidence"
     advice = f"for {level_in_words(criterion)}, train more trees or ask for {easier}"
-    if estimate.why_infinite is not None:
+    if math.isinf(estimate.n_trees):
         return f"{estimate.why_infinite}. With {how_many(report.available, 'tree')} {reached}; {advice}"
     return f"{reached}; {advice}"
 

@@ -61,15 +61,6 @@ def fewest_rows(alpha: float, confidence: float) -> int:
     return rows
 
 
-def finest_alpha(rows: int, confidence: float) -> float:
-    """The largest α that ``rows`` rows can certify, with 1 − α rounded up to one digit."""
-    smallest = -math.expm1(math.log(1.0 - confidence) / rows)
-    step = 10.0 ** math.floor(math.log10(smallest))
-    digits = round(-math.log10(step))
-    alpha = round(1.0 - math.ceil(smallest / step) * step, digits)
-    return alpha if fewest_rows(alpha, confidence) <= rows else round(alpha - step, digits)
-
-
 class ClassOutcome(NamedTuple):
     """The outcome for the rows of one class, where the class is the one that all trees give.
 
@@ -112,12 +103,6 @@ class ClassCounts:
     trees: tuple[int, ...]
 
     @classmethod
-    def of(cls, label: NDArray[Any], differs: NDArray[Any], n_trees: NDArray[Any], n_classes: int) -> ClassCounts:
-        """Count rows, given the class of each row, whether its answer differs, and the trees that predicted it."""
-        sums = [np.bincount(label, weights, n_classes) for weights in (None, differs, n_trees)]
-        return cls.of_sums(*sums)
-
-    @classmethod
     def of_sums(cls, rows: NDArray[Any], disagreements: NDArray[Any], trees: NDArray[Any]) -> ClassCounts:
         """From arrays of shape (n_classes,)."""
         return cls(*(tuple(map(int, sums)) for sums in (rows, disagreements, trees)))
@@ -135,12 +120,10 @@ class ClassCounts:
     def by_class(self, labels: Sequence[Any]) -> list[ClassOutcome]:
         """One outcome for each class."""
         total = sum(self.rows)
-        return [
-            ClassOutcome(
-                label, rows / total, differing / rows if rows else math.nan, trees / rows if rows else math.nan
-            )
-            for label, rows, differing, trees in zip(labels, self.rows, self.disagreements, self.trees, strict=True)
-        ]
+        outcomes = []
+        for label, rows, *sums in zip(labels, self.rows, self.disagreements, self.trees, strict=True):
+            outcomes.append(ClassOutcome(label, rows / total, *(of / rows if rows else math.nan for of in sums)))
+        return outcomes
 
     def to_dict(self) -> dict[str, Any]:
         """The three counts as plain lists."""
@@ -247,18 +230,13 @@ class RiskTarget:
         needed, total = fewest_rows(self.alpha, self.confidence), int(rows.sum())
         of = f"alpha={self.alpha!r} with confidence {self.confidence!r}"
         if total < needed:
+            advice = f"give at least {needed:,} rows, or ask for a lower alpha or confidence"
+            raise ValueError(f"{how_many(total, 'row')} cannot certify {of}, even if none of them disagrees: {advice}")
+        if self.average == "macro" and rows.min() < needed:
+            has = f"class {printable(labels[int(rows.argmin())])} to {rows.min():,} of {total:,} rows"
             raise ValueError(
-                f"{how_many(total, 'row')} cannot certify {of}, even if none of them disagrees: give at least "
-                f"{needed:,} rows, or ask for a lower alpha or confidence"
-            )
-        if self.average == "macro" and (rarest := int(rows.min())) < needed:
-            label, finest = printable(labels[int(rows.argmin())]), finest_alpha(total, self.confidence)
-            has = f"{rarest:,} of {total:,} rows" if rarest else f"none of {total:,} rows"
-            like_these = f"about {math.ceil(needed * total / rarest):,} rows like these" if rarest else "more such rows"
-            raise ValueError(
-                f"average='macro' takes {needed:,} rows of each class for {of}, and the forest gives class {label} to "
-                f"{has}: give {like_these}. Or bound misses and false alarms together, as a share of all rows: these "
-                f"rows can certify average='micro' with alpha={finest!r}"
+                f"average='macro' takes {needed:,} rows of each class for {of}, and the forest gives {has}: give more "
+                "such rows, or take average='micro', which bounds the share of all rows"
             )
 
     def fixed_sequence(self, differing: NDArray[Any], rows: Int64s) -> int:

@@ -146,8 +146,8 @@ class Estimate:
         Mean number of trees that predicted a row.
     problem : str or None
         Why the trees at hand do not tell `n_trees`, and what to do; None if they do.
-    why_infinite : str or None
-        Why no size is enough; None if one is.
+    why_infinite : str
+        Why no size is enough, if none is.
     is_bound : bool
         Whether `n_trees` is only an upper bound.
     notes : tuple of str
@@ -164,7 +164,7 @@ class Estimate:
     n_dropped: int
     votes_per_row: float
     problem: str | None = None
-    why_infinite: str | None = None
+    why_infinite: str = f"more than {theory.MAX_TREES - 1:,} trees would be needed"
     is_bound: bool = False
     notes: tuple[str, ...] = ()
     warnings: tuple[Caution, ...] = ()
@@ -177,11 +177,6 @@ def is_brief(criterion: Criterion, n_rows: int) -> bool:
     Its own report has a tolerance, and the other losses of a report have none.
     """
     return criterion.tolerance is None and n_rows > _MANY_ROWS
-
-
-def too_many_trees() -> str:
-    """Why no size is enough, if the loss still falls."""
-    return f"more than {theory.MAX_TREES - 1:,} trees would be needed"
 
 
 def averaged(curves: Sequence[LossCurve], weights: Floats) -> LossCurve:
@@ -269,27 +264,33 @@ def check_votes(outputs: TreeOutputs, criterion: Criterion) -> None:
             raise problem
 
 
-def lacks_votes(outputs: TreeOutputs, n_dropped: int, n_rows: int) -> bool:
-    """Whether too many rows of large groups, or with uneven bags, have no votes."""
-    is_grouped = outputs.groups.index is not None or outputs.groups.sizes is not None
-    return is_grouped and too_many_without_votes(n_dropped, n_rows)
-
-
 def problem_of_votes(
-    outputs: TreeOutputs, votes_per_row: float, n_dropped: int, n_rows: int, *, fewest: int, lacks: bool
-) -> str | None:
-    """Why the votes do not tell how many trees are enough, and what to do; None if they do."""
+    outputs: TreeOutputs,
+    votes_per_row: float,
+    n_dropped: int,
+    n_rows: int,
+    *,
+    fewest: int = FEWEST_VOTES,
+    has_kinds: bool | None = None,
+) -> tuple[str | None, bool]:
+    """Why the votes do not tell how many trees are enough, and what to do, None if they do; and whether rows lack them.
+
+    Rows lack votes if too many of large groups, or with uneven bags, have none. ``has_kinds`` says whether there are
+    such rows, by default by their groups.
+    """
+    if has_kinds is None:
+        has_kinds = outputs.groups.index is not None or outputs.groups.sizes is not None
+    lacks = has_kinds and too_many_without_votes(n_dropped, n_rows)
     if votes_per_row < fewest:
         is_oob = outputs.source == "oob"
-        return str(few_votes(votes_per_row, outputs.n_trees, _WHAT, oob=is_oob, fewest=fewest))
+        return str(few_votes(votes_per_row, outputs.n_trees, _WHAT, oob=is_oob, fewest=fewest)), lacks
     if not lacks:
-        return None
+        return None, False
     return (
         f"{in_percent(n_dropped / n_rows)} of the rows have no out-of-bag votes, since every tree saw a row of their "
-        "groups, and these rows may be the ones that take most trees: give validation rows, take "
-        "rfsize.tree_outputs(cv=...), lower the bagging fraction, or train on each row once with weights for its "
-        f"copies{by_nature_advice(outputs.groups.by)}"
-    )
+        "groups, and may be the ones that take most trees: give validation rows, take rfsize.tree_outputs(cv=...), or "
+        f"lower the bagging fraction{by_nature_advice(outputs.groups.by)}"
+    ), True
 
 
 def no_votes_error(outputs: TreeOutputs, what: str) -> FewVotesError:

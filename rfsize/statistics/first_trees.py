@@ -92,11 +92,9 @@ def certify(outputs: TreeOutputs, criterion: Criterion) -> Estimate:
 
 def risk_target(criterion: Criterion, digest: str | None) -> RiskTarget:
     """What a certificate of a criterion bounds, for the forest with this digest."""
-    confidence = criterion.confidence
-    assert confidence is not None
-    return RiskTarget(
-        criterion.alpha, confidence, criterion.average, digest, criterion.name, criterion.tolerance or 0.0
-    )
+    assert criterion.confidence is not None
+    how = criterion.average, digest, criterion.name, criterion.tolerance or 0.0
+    return RiskTarget(criterion.alpha, criterion.confidence, *how)
 
 
 def certified_estimate(
@@ -140,10 +138,8 @@ def certified_estimate(
 def _nothing_certified(counts: AgreementCounts, target: RiskTarget, details: CertificateDetails) -> Caution:
     if counts.n_trees == 1:
         return Caution(NotConvergedWarning, "a forest of 1 tree cannot be cut: give a larger one")
-    if details.with_more_rows is None:
-        easier = "a lower alpha" if target.metric == "labels" else "a lower alpha or a larger tolerance"
-        advice = f"{easier} asks for less"
-    else:
+    advice = "give more rows, or ask for a lower alpha" + ("" if target.metric == "labels" else " or more tolerance")
+    if details.with_more_rows is not None:
         advice = more_rows_note(details.with_more_rows)
     rows, trees = how_many(int(counts.rows.sum()), "row"), how_many(counts.n_trees, "tree")
     return Caution(NotConvergedWarning, f"{rows} certify no fewer than all {trees}: {advice}")
@@ -151,8 +147,8 @@ def _nothing_certified(counts: AgreementCounts, target: RiskTarget, details: Cer
 
 def more_rows_note(with_more_rows: tuple[int, int]) -> str:
     """How many fewer trees more rows may certify."""
-    n_rows, n_trees = with_more_rows
-    return f"{how_many(n_rows, 'row')} like these would certify about {how_many(n_trees, 'tree')}"
+    rows, trees = map(how_many, with_more_rows, ("row", "tree"))
+    return f"{rows} like these would certify about {trees}"
 
 
 def _limit(outputs: TreeOutputs, criterion: Criterion, voting: str) -> tuple[Criterion, Estimate] | None:
@@ -172,11 +168,7 @@ def refuse_to_certify(source: str) -> None:
     """Raise ``ValueError`` if rows come from a source that certifies nothing."""
     if source == "rows given":
         return
-    why = (
-        "out of bag only some of the trees predict each row"
-        if source == "oob"
-        else f"in {source} each fold has a forest of its own"
-    )
+    why = "out of bag only some of the trees predict a row" if source == "oob" else f"in {source} each fold has its own"
     raise ValueError(
         f"target='model' compares the first trees with all trees on the same rows, and {why}: give rows that the "
         "forest was not trained on, or leave target out"
@@ -189,10 +181,7 @@ def _task_to_certify_on(outputs: TreeOutputs) -> Task:
     if any(caution.category is TrainingRowsWarning for caution in outputs.warnings):
         raise training_rows_error()
     if outputs.task is None:
-        raise ValueError(
-            "target='model' needs the model, and these outputs refer to no model (counted Votes, pickled or "
-            "joined outputs): give the model, with all rows at once"
-        )
+        raise ValueError("target='model' needs the model, and these outputs have none: give the model and all rows")
     return outputs.task
 
 
@@ -260,9 +249,9 @@ def count_first_trees(trees: TreesOnRows, target: RiskTarget, voting: str) -> Ag
         comparison = Comparison(trees.rows.predictor, target.metric, target.tolerance)
         counts = trees.added_up("partial scores", partial(_by_predictions, comparison=comparison), nothing)
     elif voting == "hard":
-        counts = trees.added_up("votes", partial(_by_votes, n_classes=n_classes), nothing)
+        counts = trees.added_up("votes", partial(_by_labels, cut=None, n_classes=n_classes), nothing)
     else:
-        counts = trees.added_up("scores", partial(_by_averages, cut=trees.cut, n_classes=n_classes), nothing)
+        counts = trees.added_up("scores", partial(_by_labels, cut=trees.cut, n_classes=n_classes), nothing)
     return AgreementCounts(np.arange(1, n_trees + 1), counts[:, 0], counts[:, 1:], n_trees, sizes_tried(n_trees))
 
 
@@ -324,17 +313,9 @@ def running_majority(
     return label, most
 
 
-def _by_averages(scores: NDArray[Any], _: Int64s, *, cut: float, n_classes: int) -> Int64s:
-    """Count rows with another label, where labels come from averaged scores."""
-    return _by_labels(running_leads(scores, cut)[1], n_classes)
-
-
-def _by_votes(votes: NDArray[Any], _: Int64s, *, n_classes: int) -> Int64s:
-    """Count rows with another label, where labels come from the majority of ``votes``, shape (n, T)."""
-    return _by_labels(running_majority(votes, n_classes)[0], n_classes)
-
-
-def _by_labels(label: NDArray[Any], n_classes: int) -> Int64s:
+def _by_labels(values: NDArray[Any], _: Int64s, *, cut: float | None, n_classes: int) -> Int64s:
+    """Count rows with another label, by scores averaged with a ``cut``, or without by a majority of votes."""
+    label: NDArray[Any] = running_majority(values, n_classes)[0] if cut is None else running_leads(values, cut)[1]
     return _counted(label != label[:, -1:], label[:, -1], n_classes)
 
 

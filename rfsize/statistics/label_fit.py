@@ -23,13 +23,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from rfsize import theory
-from rfsize._util import Floats, Int64s, in_percent
+from rfsize._util import Bools, Floats, Int64s, in_percent
 from rfsize.counting.sums import Blocks, Scores, leading
 from rfsize.statistics.curve import REPLICATES, SEED, SIZES, interpolated
 from rfsize.statistics.density import (
@@ -146,9 +147,7 @@ class Fit:
         distance, sizes = measured(sample, cut), np.array([size])
         factor = interpolated(sizes, ODD_SIZES, self.factor[None])[0]
         if self.density is None:
-            if isinstance(distance, VoteCounts):
-                return law(distance.losing / distance.n_trees, sizes, of_votes=True)[:, 0] * factor
-            return law(distance.margin.min(axis=1), sizes, of_votes=False)[:, 0] * factor
+            return law(_nearest(distance), sizes, of_votes=self.of_votes)[:, 0] * factor
         cells, of_points = _cells(distance, merged=False), self._law(sizes)[:, 0]
         loss = np.empty(len(cells.rows))
         for start in range(0, len(loss), _ROWS_PER_BLOCK):
@@ -189,78 +188,121 @@ def _as_margins(fractions: Floats) -> Floats:
     return np.asarray((0.5 - fractions) / np.sqrt(fractions * (1.0 - fractions)))
 
 
-def fit(
-    sample: Sample,
-    cut: float,
-    blocks: Blocks | None,
-    method: str,
-    *,
-    with_draws: bool = True,
-    label: int | None = None,
-    among: Sample | None = None,
-) -> Fit:
+class Kind(NamedTuple):
+    """Rows of one kind: on which a class leads, if it is given, and with these all to which it might be given."""
+
+    mask: Bools
+    label: int | None
+    among: Bools
+
+
+@dataclass(frozen=True, eq=False)
+class LabelRows:
+    """The rows with votes or scores.
+
+    Attributes
+    ----------
+    sample : ndarray or Scores
+    cut : float
+        Class 1 of two is predicted if the mean score exceeds it.
+    n_trees : ndarray of int32, shape (n_rows,)
+        Number of trees that predicted each row.
+    used : ndarray of bool, shape (n_rows,)
+        Whether these are enough.
+    kind : ndarray of int64, shape (n_rows,)
+        The kind of each row, by its number of votes or the size of its group.
+    has_kinds : bool
+        Whether rows may be of several kinds.
+    leader : ndarray of int64, shape (n_rows,)
+        The class that leads on it.
+    blocks : Blocks or None
+        Blocks of the trees on some of these rows.
+    in_blocks : ndarray of int64, shape (n_block_rows,)
+        The place of each row of the blocks among these rows.
+    """
+
+    sample: Sample
+    cut: float
+    n_trees: NDArray[np.int32]
+    used: Bools
+    kind: Int64s
+    has_kinds: bool
+    leader: Int64s
+    blocks: Blocks | None
+    in_blocks: Int64s
+
+    @property
+    def of_scores(self) -> bool:
+        """Whether labels come from averaged scores, not from votes."""
+        return isinstance(self.sample, Scores)
+
+    def where(self, mask: Bools) -> Sample:
+        """The sample of some of the rows."""
+        return self.sample.take(mask) if isinstance(self.sample, Scores) else self.sample[mask]
+
+
+def fit(rows: LabelRows, kind: Kind, method: str, *, with_draws: bool = True) -> Fit:
     """Estimate the disagreement on rows of one kind.
 
     Parameters
     ----------
-    sample : ndarray or Scores
-        Votes or scores of the rows.
-    cut : float
-        Class 1 of two is predicted if the mean score exceeds it.
-    blocks : Blocks or None
-        Blocks of the trees on some of these rows.
+    rows : LabelRows
+    kind : Kind
     method : {"auto", "smooth", "plugin"}
         "auto" is smooth, unless there is a peak at the tie.
     with_draws : bool, default True
         Whether the noise of the rows is wanted too.
-    label : int, optional
-        The class that leads on these rows.
-    among : ndarray or Scores, optional
-        With ``label``, all rows of this kind.
     """
-    distance, of_scores = measured(sample, cut), isinstance(sample, Scores)
-    of_votes = isinstance(distance, VoteCounts)
-    density, warning = None, None
+    mask, label, among = kind
+    distance, density, warning = measured(rows.where(mask), rows.cut), None, None
     if method != "plugin":
-        every = distance if among is None else measured(among, cut, label)
+        every = distance if label is None else measured(rows.where(among), rows.cut, label)
         density = fit_density(_cells(every, folded=label is None), with_draws=with_draws)
-        warning = tie_warning(density.peak, "scores" if of_scores else "votes")
+        warning = tie_warning(density.peak, "scores" if rows.of_scores else "votes")
         if method == "auto" and warning is not None:
             density = None
+    of_votes, ones = isinstance(distance, VoteCounts), np.ones(len(ODD_SIZES))
     if density is None:
         points, mass = _points(distance)
         n_rows, n_draws = len(distance.n_trees), REPLICATES if with_draws else 0
         draws = np.random.default_rng(SEED).multinomial(n_rows, mass, size=n_draws) / n_rows
     else:
-        points, mass, draws = density.fractions, density.mass, density.draws
-        points = points if of_votes else _as_margins(points)
-    ones = np.ones(len(ODD_SIZES))
-    if isinstance(distance, VoteCounts):
-        return Fit(points, mass, draws, of_votes, ones, ones, density, warning, TWO_CLASSES_INFLATION, label)
-    inflation = TWO_CLASSES_INFLATION if distance.margin.shape[1] == 1 else MORE_CLASSES_INFLATION
+        mass, draws = density.mass, density.draws
+        points = density.fractions if of_votes else _as_margins(density.fractions)
+    is_of_two = isinstance(distance, VoteCounts) or distance.margin.shape[1] == 1
+    inflation = TWO_CLASSES_INFLATION if is_of_two else MORE_CLASSES_INFLATION
     nearest = Fit(points, mass, draws, of_votes, ones, ones, density, warning, inflation, label)
-    return _with_factors(nearest, distance, cut, blocks, of_scores=of_scores)
+    if isinstance(distance, VoteCounts):
+        return nearest
+    blocks = None if rows.blocks is None else rows.blocks.where(mask[rows.in_blocks])
+    return _with_factors(nearest, distance, rows.cut, blocks, of_scores=rows.of_scores)
 
 
 def _cells(distance: VoteCounts | Margins, *, merged: bool = True, folded: bool = True) -> VoteCells | MarginCells:
     if isinstance(distance, VoteCounts):
         votes = distance.losing, distance.n_trees, np.ones(len(distance.losing))
         return VoteCells.of(*votes, folded=folded) if merged else VoteCells(*votes)
-    margins = distance.margin.min(axis=1), distance.n_trees
+    margins = _nearest(distance), distance.n_trees
     return MarginCells.of(*margins, folded=folded) if merged else MarginCells.of_rows(*margins)
+
+
+def _nearest(distance: VoteCounts | Margins) -> Floats:
+    """The vote fraction of the losing class of each row, or its margin over the nearest rival."""
+    if isinstance(distance, VoteCounts):
+        return np.asarray(distance.losing / distance.n_trees)
+    return np.asarray(distance.margin.min(axis=1))
 
 
 def _points(distance: VoteCounts | Margins) -> tuple[Floats, Floats]:
     """Measured distances, similar ones merged, and the share of the rows with each; of one class, where it leads."""
+    distances = _nearest(distance)
     if isinstance(distance, VoteCounts):
-        distances = distance.losing / distance.n_trees
         distances = distances[distances <= 0.5]
         values, place = np.unique(distances, return_inverse=True)
         if len(values) > _MOST_FRACTIONS:
             place = np.floor(np.arcsin(np.sqrt(values)) * (2.0 / math.pi) * _MOST_FRACTIONS).astype(np.int64)[place]
     else:
-        distances = np.minimum(distance.margin.min(axis=1), _LONGEST)
-        distances = distances[distances >= 0.0]
+        distances = np.minimum(distances[distances >= 0.0], _LONGEST)
         place = np.ceil(np.log(np.maximum(distances, _SHORTEST) / _SHORTEST) * _PARTS).astype(np.int64)
     rows = np.bincount(place).astype(np.float64)
     filled = np.flatnonzero(rows)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from rfsize import theory
 from rfsize._util import Bools, Floats, Int64s, in_percent, whole
-from rfsize.counting.coverage import fewest_votes, too_many_without_votes
+from rfsize.counting.coverage import fewest_votes
 from rfsize.counting.outputs import TreeOutputs, coverage, distinct, predictor_of, voting_of, why_no_forest
 from rfsize.counting.sums import Blocks, Scores, leading
 from rfsize.exceptions import FewVotesError, NotAForestError
@@ -36,10 +36,9 @@ from rfsize.statistics.curve import (
     interpolated,
     no_votes_error,
     problem_of_votes,
-    too_many_trees,
     wider,
 )
-from rfsize.statistics.label_fit import NOISE_SIZES, ODD_SIZES, Fit, fit
+from rfsize.statistics.label_fit import NOISE_SIZES, ODD_SIZES, Fit, Kind, LabelRows, fit
 from rfsize.statistics.margins import MarginChanges, Sample, changes_of_margins, own_share, without_block
 
 FEWEST_ROWS = 50
@@ -112,64 +111,6 @@ class LabelDetails:
         return {label: of_label for label, of_label in rows.items() if of_label < FEWEST_ROWS}
 
 
-class _Kind(NamedTuple):
-    """Rows of one kind: on which a class leads, if it is given, and with these all to which it might be given."""
-
-    mask: Bools
-    label: int | None
-    among: Bools
-
-
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """The rows with votes or scores.
-
-    Attributes
-    ----------
-    sample : ndarray or Scores
-    cut : float
-    n_trees : ndarray of int32, shape (n_rows,)
-        Number of trees that predicted each row.
-    used : ndarray of bool, shape (n_rows,)
-        Whether these are enough.
-    kind : ndarray of int64, shape (n_rows,)
-        The kind of each row, by its number of votes or the size of its group.
-    leader : ndarray of int64, shape (n_rows,)
-        The class that leads on it.
-    blocks : Blocks or None
-    in_blocks : ndarray of int64, shape (n_block_rows,)
-        The place of each row of the blocks among these rows.
-    """
-
-    sample: Sample
-    cut: float
-    n_trees: NDArray[np.int32]
-    used: Bools
-    kind: Int64s
-    leader: Int64s
-    blocks: Blocks | None
-    in_blocks: Int64s
-
-    @property
-    def of_scores(self) -> bool:
-        return isinstance(self.sample, Scores)
-
-    @property
-    def votes_per_row(self) -> float:
-        return float(self.n_trees[self.used].mean())
-
-    def where(self, mask: Bools) -> Sample:
-        """The sample of some of the rows."""
-        return self.sample.take(mask) if isinstance(self.sample, Scores) else self.sample[mask]
-
-    def fit(self, kind: _Kind, method: str, *, with_draws: bool) -> Fit:
-        """The fit on the rows of a kind."""
-        mask, label, among = kind
-        blocks = None if self.blocks is None else self.blocks.where(mask[self.in_blocks])
-        every = None if label is None else self.where(among)
-        return fit(self.where(mask), self.cut, blocks, method, with_draws=with_draws, label=label, among=every)
-
-
 def estimate_labels(outputs: TreeOutputs, criterion: Criterion, *, interval: bool = True) -> Estimate:
     """The agreement of labels, from votes or averaged scores.
 
@@ -191,41 +132,27 @@ def estimate_labels(outputs: TreeOutputs, criterion: Criterion, *, interval: boo
     """
     if not outputs.votes.n_votes.any():
         raise no_votes_error(outputs, "a vote")
-    voting = voting_of(outputs, criterion.voting)
-    rows, has_kinds = _rows(outputs, voting)
+    rows = _rows(outputs, criterion.voting)
     if not rows.used.any():
         raise no_votes_error(outputs, "the scores of two trees")
-    kinds, weights = _kinds(rows, by_class=criterion.average == "macro")
-    fits = [rows.fit(kind, criterion.method, with_draws=interval) for kind in kinds]
-    problem, lacks = _problem(outputs, rows, has_kinds)
-    curves = [_curve(of_kind) for of_kind in fits]
-    curve = averaged(curves, weights)
-    if interval and criterion.average == "macro" and len(fits) > 1:
-        curve = replace(curve, replicates=wider(curve.replicates, _beside_apart(curves, weights)))
+    fitted = _fitted(rows, criterion.method, by_class=criterion.average == "macro", with_draws=interval)
+    problem, lacks = _problem(outputs, rows)
 
     def loss(n_trees: int) -> float:
         """The exact mean disagreement, which the curve interpolates."""
-        return float(weights @ [of_kind.loss(np.array([n_trees]))[0] for of_kind in fits])
+        return float(fitted.weights @ [of_kind.loss(np.array([n_trees]))[0] for of_kind in fitted.fits])
 
-    guess, expected = curve.size(criterion.level), curve
+    guess = fitted.curve.size(criterion.level)
     n_trees = math.inf if lacks else theory.smallest_size(loss, criterion.level, guess=guess, odd=True)
-    if interval:
-        curve = _with_tree_noise(curve, rows, kinds, fits, weights)
-
-    below_alpha = None
-    if interval and criterion.average == "micro":
-        step = max(1, len(rows.used) // _ROWS_OF_SHARE)
-        losses = _losses_of_rows(rows, kinds, fits, expected, int(min(n_trees, outputs.n_trees)), step)
-        below_alpha = float(np.mean(losses[np.isfinite(losses)] > criterion.level))
     return Estimate(
-        curve,
+        _with_tree_noise(fitted) if interval else fitted.curve,
         n_trees,
         n_rows=int(np.count_nonzero(rows.used)),
         n_dropped=int(np.count_nonzero(~rows.used)),
-        votes_per_row=rows.votes_per_row,
+        votes_per_row=float(rows.n_trees[rows.used].mean()),
         problem=problem,
-        why_infinite=_why_infinite(fits, criterion) if math.isinf(n_trees) else None,
-        details=_details(outputs, criterion, voting, rows, fits, weights, below_alpha) if interval else None,
+        why_infinite=_why_infinite(fitted.fits, criterion),
+        details=_details(outputs, criterion, fitted, int(min(n_trees, outputs.n_trees))) if interval else None,
     )
 
 
@@ -237,16 +164,13 @@ def agreement_of_rows(outputs: TreeOutputs, n_trees: int | None) -> Floats:
     n_trees = whole("n_trees", outputs.n_trees if n_trees is None else n_trees, at_least=1, at_most=theory.MAX_TREES)
     counted, agreement = distinct(outputs), np.full(outputs.n_rows, np.nan)
     check_votes(counted, Criterion("labels"))
-    rows, has_kinds = _rows(counted, voting_of(counted, "auto"))
+    rows = _rows(counted, "auto")
     if not rows.used.any():
         raise no_votes_error(counted, "a vote")
-    problem, _ = _problem(counted, rows, has_kinds)
+    problem, _ = _problem(counted, rows)
     if problem is not None:
         raise FewVotesError(problem)
-    kinds, weights = _kinds(rows, by_class=False)
-    fits = [rows.fit(kind, "auto", with_draws=False) for kind in kinds]
-    curve = averaged([_curve(of_kind) for of_kind in fits], weights)
-    losses = _losses_of_rows(rows, kinds, fits, curve, n_trees)
+    losses = _losses_of_rows(_fitted(rows, "auto", by_class=False, with_draws=False), n_trees)
     once, index = outputs.groups.once, outputs.groups.index
     number = np.arange(outputs.n_rows) if once is None else np.flatnonzero(once)
     number = number[rows.sample.number] if isinstance(rows.sample, Scores) else number
@@ -258,29 +182,28 @@ def agreement_of_rows(outputs: TreeOutputs, n_trees: int | None) -> Floats:
     return agreement
 
 
-def _losses_of_rows(
-    rows: _Rows, kinds: list[_Kind], fits: list[Fit], curve: LossCurve, n_trees: int, step: int = 1
-) -> Floats:
+def _losses_of_rows(fitted: _Fitted, n_trees: int, step: int = 1) -> Floats:
     """Disagreement of one row in ``step``, with the mean of the curve; NaN of others, and where votes are few."""
-    losses, is_drawn = np.full(len(rows.used), np.nan), np.arange(len(rows.used)) % step == 0
-    for kind, of_kind in zip(kinds, fits, strict=True):
+    rows, n_rows = fitted.rows, len(fitted.rows.used)
+    losses, is_drawn = np.full(n_rows, np.nan), np.arange(n_rows) % step == 0
+    for kind, of_kind in zip(fitted.kinds, fitted.fits, strict=True):
         mask = kind.mask & is_drawn
         if mask.any():
             losses[mask] = of_kind.of_rows(rows.where(mask), rows.cut, n_trees - (n_trees % 2 == 0))
     mean = float(np.nanmean(losses))
-    return np.minimum(losses * (curve.at(n_trees) / mean), 1.0) if mean > 0.0 else losses
+    return np.minimum(losses * (fitted.curve.at(n_trees) / mean), 1.0) if mean > 0.0 else losses
 
 
-def _problem(outputs: TreeOutputs, rows: _Rows, has_kinds: bool) -> tuple[str | None, bool]:
-    """Why the votes tell no size, None if they do; and whether rows of some kind have none."""
-    n_rows, n_dropped = len(rows.used), int(np.count_nonzero(~rows.used))
-    lacks, fewest = has_kinds and too_many_without_votes(n_dropped, n_rows), fewest_votes(len(outputs.classes))
-    return problem_of_votes(outputs, rows.votes_per_row, n_dropped, n_rows, fewest=fewest, lacks=lacks), lacks
+def _problem(outputs: TreeOutputs, rows: LabelRows) -> tuple[str | None, bool]:
+    """See `problem_of_votes`."""
+    votes_per_row, n_dropped = float(rows.n_trees[rows.used].mean()), int(np.count_nonzero(~rows.used))
+    options: dict[str, Any] = {"fewest": fewest_votes(len(outputs.classes)), "has_kinds": rows.has_kinds}
+    return problem_of_votes(outputs, votes_per_row, n_dropped, len(rows.used), **options)
 
 
 def leading_labels(outputs: TreeOutputs, criterion: Criterion) -> Int64s:
     """Index of the label of each row by the trees at hand, shape (n_rows,); −1 if too few trees can vote."""
-    rows, _ = _rows(outputs, voting_of(outputs, criterion.voting))
+    rows = _rows(outputs, criterion.voting)
     return np.where(rows.used, rows.leader, -1)
 
 
@@ -301,29 +224,26 @@ def fewest_alike(before: Int64s, now: Int64s, votes: tuple[float, float], criter
     return min(2 * math.ceil((1.0 / (1.0 / n_trees + apart) - 1.0) / 2.0) + 1, n_trees)
 
 
-def _rows(outputs: TreeOutputs, voting: str) -> tuple[_Rows, bool]:
-    """The rows by a voting rule, and whether they are of several kinds."""
+def _rows(outputs: TreeOutputs, voting: str) -> LabelRows:
+    """The rows by a voting rule."""
     blocks = None if outputs.sums is None else outputs.sums.blocks
     kind = coverage(outputs).strata if outputs.source == "oob" else None
     if kind is None and outputs.groups.sizes is not None:
         kind = np.ceil(np.log2(outputs.groups.sizes)).astype(np.int64)  # each doubling of the size is one kind
     has_kinds = kind is not None
-    if voting == "hard":
+    if voting_of(outputs, voting) == "hard":
         sample: Sample = outputs.votes.counts
         n_votes, numbers = outputs.votes.n_votes, np.arange(len(sample))
         leader, cut, fewest = most_voted(outputs.votes.counts), 0.0, 1 if len(outputs.classes) == 2 else 2
     else:
         if outputs.scores is None:
-            raise ValueError(
-                "voting='soft' averages the trees' scores, and counted Votes have none: give rfsize.size the model "
-                "and its rows, or take voting='hard'"
-            )
+            raise ValueError("voting='soft' averages scores, and counted Votes have none: take voting='hard'")
         sample, scores, cut, fewest = outputs.scores, outputs.scores, predictor_of(outputs).raw_threshold, 2
         n_votes, numbers, leader = scores.n_votes, scores.number, leading(scores.mean, cut)
         kind = None if kind is None else kind[numbers]
     kind = np.zeros(len(n_votes), dtype=np.int64) if kind is None else kind
     in_blocks = np.zeros(0, dtype=np.int64) if blocks is None else np.searchsorted(numbers, blocks.rows)
-    return _Rows(sample, cut, n_votes, n_votes >= fewest, kind, leader, blocks, in_blocks), has_kinds
+    return LabelRows(sample, cut, n_votes, n_votes >= fewest, kind, has_kinds, leader, blocks, in_blocks)
 
 
 def most_voted(counts: NDArray[np.int32]) -> Int64s:
@@ -341,20 +261,32 @@ def most_voted(counts: NDArray[np.int32]) -> Int64s:
 # Kinds of rows
 
 
-def _kinds(rows: _Rows, *, by_class: bool) -> tuple[list[_Kind], Floats]:
-    """The kinds of rows, and the weight of each in the mean."""
+class _Fitted(NamedTuple):
+    """Fits of the rows of each kind, the weight of each kind, and the curve of their mean."""
+
+    rows: LabelRows
+    kinds: list[Kind]
+    weights: Floats
+    fits: list[Fit]
+    curve: LossCurve
+
+
+def _fitted(rows: LabelRows, method: str, *, by_class: bool, with_draws: bool) -> _Fitted:
+    """Fits of the rows of each kind, and with ``by_class`` of each class."""
     labels = np.unique(rows.leader[rows.used]).tolist() if by_class else [None]
-    kinds, weights = [], []
-    for label in labels:
-        of_label = _of_kinds(rows, label)
-        n_rows = np.array([np.count_nonzero(kind.mask) for kind in of_label])
-        kinds += of_label
-        weights.append(n_rows / n_rows.sum() / len(labels))
-    return kinds, np.concatenate(weights)
+    of_labels = [_of_kinds(rows, label) for label in labels]
+    kinds = [kind for of_label, _ in of_labels for kind in of_label]
+    weights = np.concatenate([shares / len(labels) for _, shares in of_labels])
+    fits = [fit(rows, kind, method, with_draws=with_draws) for kind in kinds]
+    curves = [_curve(of_kind) for of_kind in fits]
+    curve = averaged(curves, weights)
+    if with_draws and by_class and len(fits) > 1:
+        curve = replace(curve, replicates=wider(curve.replicates, _beside_apart(curves, weights)))
+    return _Fitted(rows, kinds, weights, fits, curve)
 
 
-def _of_kinds(rows: _Rows, label: int | None) -> list[_Kind]:
-    """The kinds of the rows, or of those on which a class leads; kinds of few rows are merged with the next."""
+def _of_kinds(rows: LabelRows, label: int | None) -> tuple[list[Kind], Floats]:
+    """The kinds of the rows, or of those on which a class leads, and their shares; small kinds join the next."""
     used = rows.used if label is None else rows.used & (rows.leader == label)
     merged: list[list[int]] = [[]]
     n_rows = 0
@@ -366,10 +298,10 @@ def _of_kinds(rows: _Rows, label: int | None) -> list[_Kind]:
         n_rows += int(count)
     if len(merged) > 1 and n_rows < FEWEST_ROWS:
         merged[-2:] = [merged[-2] + merged[-1]]
-    if len(merged) == 1:
-        return [_Kind(used, label, rows.used)]
-    of_kinds = [np.isin(rows.kind, kinds) for kinds in merged]
-    return [_Kind(used & of_kind, label, rows.used & of_kind) for of_kind in of_kinds]
+    of_kinds = [np.isin(rows.kind, kinds) for kinds in merged] if len(merged) > 1 else [rows.used]
+    kinds = [Kind(used & of_kind, label, rows.used & of_kind) for of_kind in of_kinds]
+    n_rows_of_kinds = np.array([np.count_nonzero(kind.mask) for kind in kinds])
+    return kinds, n_rows_of_kinds / n_rows_of_kinds.sum()
 
 
 def _curve(of_kind: Fit) -> LossCurve:
@@ -388,7 +320,7 @@ def _beside_apart(curves: list[LossCurve], weights: Floats) -> Floats:
 
 def _why_infinite(fits: list[Fit], criterion: Criterion) -> str:
     causes = [cause for of_kind in fits if (cause := of_kind.why_infinite(criterion.level)) is not None]
-    cause = causes[0] if causes else too_many_trees()
+    cause = causes[0] if causes else Estimate.why_infinite
     cause = f"one class never converges: {cause}" if criterion.average == "macro" else cause
     return f"no number of trees reaches {in_percent(criterion.alpha)} by this estimate: {cause}"
 
@@ -396,17 +328,22 @@ def _why_infinite(fits: list[Fit], criterion: Criterion) -> str:
 # The noise of the trees, which all rows share
 
 
-def _with_tree_noise(curve: LossCurve, rows: _Rows, kinds: list[_Kind], fits: list[Fit], weights: Floats) -> LossCurve:
+def _with_tree_noise(fitted: _Fitted) -> LossCurve:
     """The curve whose replicates have the noise of the trees too, by the jackknife over blocks of trees."""
+    rows, kinds, weights, fits, curve = fitted
     inflation = max(of_kind.inflation for of_kind in fits)
     blocks = rows.blocks
     if blocks is None or blocks.n_filled < 2 or not (blocks.scores.n_votes > 2).any():  # two without any block
         return replace(curve, replicates=wider(curve.replicates, inflation))
     has_votes = blocks.scores.n_votes > 1
-    on_kinds = [blocks.where(kind.mask[rows.in_blocks] & has_votes) for kind in kinds]
-    among = [blocks.where(kind.among[rows.in_blocks] & has_votes) for kind in kinds]
-    without = np.log(np.maximum(_without_each_block(blocks, among, rows, fits, weights), _LEAST))
-    noise = (without - without.mean(axis=0)) * np.sqrt(1.0 - own_share(_changes(on_kinds, rows, weights), NOISE_SIZES))
+    without = np.log(np.maximum(_without_each_block(fitted, blocks, has_votes), _LEAST))
+    changes = []
+    for kind, weight in zip(kinds, weights, strict=True):
+        on_kind = blocks.where(kind.mask[rows.in_blocks] & has_votes)
+        if len(on_kind.rows):
+            changes.append(changes_of_margins(on_kind, rows.cut, weight, of_scores=rows.of_scores))
+    joined = MarginChanges(*(np.concatenate(arrays) for arrays in zip(*changes, strict=True)))
+    noise = (without - without.mean(axis=0)) * np.sqrt(1.0 - own_share(joined, NOISE_SIZES))
     generator = np.random.default_rng(SEED + 1)
     n_blocks = len(without)
     drawn = generator.standard_normal((REPLICATES, n_blocks)) * math.sqrt((n_blocks - 1.0) / n_blocks)
@@ -418,68 +355,44 @@ def _with_tree_noise(curve: LossCurve, rows: _Rows, kinds: list[_Kind], fits: li
     return replace(curve, replicates=wider(replicates, inflation))
 
 
-def _without_each_block(
-    blocks: Blocks, on_kinds: list[Blocks], rows: _Rows, fits: list[Fit], weights: Floats
-) -> Floats:
+def _without_each_block(fitted: _Fitted, blocks: Blocks, has_votes: Bools) -> Floats:
     """Disagreement of forests of `NOISE_SIZES` without each block of trees, shape (n_blocks, n_sizes)."""
-    filled = np.flatnonzero(blocks.apart.n_scored.any(axis=(0, 2)))
+    rows, filled = fitted.rows, np.flatnonzero(blocks.apart.n_scored.any(axis=(0, 2)))
     without = np.zeros((len(filled), len(NOISE_SIZES)))
-    for of_kind, weight, part in zip(fits, weights, on_kinds, strict=True):
-        apart = part.apart
+    for of_kind, weight, kind in zip(fitted.fits, fitted.weights, fitted.kinds, strict=True):
+        apart = blocks.where(kind.among[rows.in_blocks] & has_votes).apart
         for index, block in enumerate(filled):
             sample = without_block(apart, int(block), of_scores=rows.of_scores)
             without[index] += weight * of_kind.loss_of(sample, rows.cut, NOISE_SIZES)
     return without
 
 
-def _changes(on_kinds: list[Blocks], rows: _Rows, weights: Floats) -> MarginChanges:
-    """Changes of margins on rows of all kinds; the weight of a row is that of its kind, divided by its rows."""
-    parts = []
-    for weight, part in zip(weights, on_kinds, strict=True):
-        if len(part.rows):
-            changes = changes_of_margins(part, rows.cut, of_scores=rows.of_scores)
-            parts.append(changes._replace(weight=changes.weight * (weight / changes.weight.sum())))
-    return MarginChanges(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
-
-
 # Details
 
 
-def _details(
-    outputs: TreeOutputs,
-    criterion: Criterion,
-    voting: str,
-    rows: _Rows,
-    fits: list[Fit],
-    weights: Floats,
-    below_alpha: float | None,
-) -> LabelDetails:
-    classes = outputs.classes.tolist()
+def _details(outputs: TreeOutputs, criterion: Criterion, fitted: _Fitted, n_kept: int) -> LabelDetails:
+    """The details of an estimate, if ``n_kept`` trees are kept."""
+    rows, _, weights, fits, _ = fitted
+    classes, below_alpha, by_class = outputs.classes.tolist(), None, {}
     shares = np.bincount(rows.leader[rows.used], minlength=len(classes)) / np.count_nonzero(rows.used)
-    largest = int(np.argmax(weights))
-    warnings = [of_kind.tie_warning for of_kind in fits if of_kind.tie_warning is not None]
+    if criterion.average == "micro":
+        losses = _losses_of_rows(fitted, n_kept, max(1, len(rows.used) // _ROWS_OF_SHARE))
+        below_alpha = float(np.mean(losses[np.isfinite(losses)] > criterion.level))
+    for label in np.unique(rows.leader[rows.used]).tolist():
+        kinds, of_kinds = _of_kinds(rows, label)
+        curves = [_curve(fit(rows, kind, criterion.method, with_draws=False)) for kind in kinds]
+        by_class[classes[label]] = averaged(curves, of_kinds)
     return LabelDetails(
-        voting=voting,
+        voting="soft" if rows.of_scores else "hard",
         predict_voting=None if outputs.predictor is None else outputs.predictor.voting,
-        method=fits[largest].method,
-        tie_warning=warnings[0] if warnings else None,
+        method=fits[int(np.argmax(weights))].method,
+        tie_warning=next((of_kind.tie_warning for of_kind in fits if of_kind.tie_warning is not None), None),
         label_shares=dict(zip(classes, shares.tolist(), strict=True)),
-        by_class=_by_class(rows, classes, criterion),
+        by_class=by_class,
         probabilities=_probabilities(outputs),
         below_alpha=below_alpha,
         distances=_distances(fits, weights),
     )
-
-
-def _by_class(rows: _Rows, classes: list[Any], criterion: Criterion) -> dict[Any, LossCurve]:
-    """The curve of the rows on which each class leads."""
-    curves = {}
-    for label in np.unique(rows.leader[rows.used]).tolist():
-        kinds = _of_kinds(rows, label)
-        parts = [_curve(rows.fit(kind, criterion.method, with_draws=False)) for kind in kinds]
-        n_rows = np.array([np.count_nonzero(kind.mask) for kind in kinds])
-        curves[classes[label]] = averaged(parts, n_rows / n_rows.sum())
-    return curves
 
 
 def _probabilities(outputs: TreeOutputs) -> list[float] | None:

@@ -66,7 +66,7 @@ def measured(sample: Sample, cut: float, label: int | None = None) -> VoteCounts
     Raises
     ------
     ValueError
-        If no row has the scores of two trees, or a score is not finite.
+        If a score is not finite.
     """
     if isinstance(sample, Scores):
         return _score_margins(sample, cut, label)
@@ -92,12 +92,8 @@ def _vote_margins(counts: NDArray[Any], label: int | None) -> Margins:
 
 def _score_margins(scores: Scores, cut: float, label: int | None = None) -> Margins:
     scores = scores.take(scores.n_votes > 1)
-    if not len(scores):
-        raise ValueError("no row has the scores of two trees: there is nothing to size")
     if not scores.are_finite():
-        raise ValueError(
-            "the trees' scores must be finite, found NaN or infinite ones: a leaf of the model holds no number"
-        )
+        raise ValueError("the trees' scores must be finite: a leaf of the model holds NaN or an infinite number")
     if scores.n_scores == 1:
         ahead = np.abs(scores.mean - cut) if label is None else (scores.mean - cut) * (2 * label - 1)
         return Margins(_ratio(ahead, scores.covariance(0, 0)[:, None], abs(cut), 0.0), scores.n_votes)
@@ -176,13 +172,18 @@ class MarginChanges(NamedTuple):
     weight: Floats
 
 
-def changes_of_margins(blocks: Blocks, cut: float, *, of_scores: bool) -> MarginChanges:
-    """How much the blocks of trees change the margins, on rows that at least two trees predicted."""
+def changes_of_margins(blocks: Blocks, cut: float, weight: float, *, of_scores: bool) -> MarginChanges:
+    """How much the blocks of trees change the margins, on rows that at least two trees predicted.
+
+    ``weight`` is that of all these rows together.
+    """
     blocks = blocks.where(blocks.scores.n_votes > 1).apart
-    return _changes_of_scores(blocks, cut) if of_scores else _changes_of_votes(blocks)
+    n_rows = len(blocks.rows)
+    changes = _changes_of_scores(blocks, cut) if of_scores else _changes_of_votes(blocks)
+    return MarginChanges(*changes, np.full(n_rows, weight / max(n_rows, 1)))
 
 
-def _changes_of_votes(blocks: Blocks) -> MarginChanges:
+def _changes_of_votes(blocks: Blocks) -> tuple[Floats, Floats, Floats]:
     counts, row = blocks.counts, np.arange(len(blocks.rows))
     leader, rival = two_leaders(counts)
     ahead, behind = counts[row, leader], counts[row, rival]
@@ -192,11 +193,10 @@ def _changes_of_votes(blocks: Blocks) -> MarginChanges:
     total, of_block = votes.sum(axis=1, keepdims=True), votes.sum(axis=2, keepdims=True)
     beyond = votes - of_block * total / np.maximum(total.sum(axis=2, keepdims=True), 1.0)
     change = beyond[row, :, leader] - beyond[row, :, rival]
-    weight = np.ones(len(row))
-    return MarginChanges((ahead - behind) * scale, change * scale[:, None], n_votes.astype(np.float64), weight)
+    return (ahead - behind) * scale, change * scale[:, None], n_votes.astype(np.float64)
 
 
-def _changes_of_scores(blocks: Blocks, cut: float) -> MarginChanges:
+def _changes_of_scores(blocks: Blocks, cut: float) -> tuple[Floats, Floats, Floats]:
     scores, row = blocks.scores, np.arange(len(blocks.rows))
     n_scored = np.maximum(blocks.n_scored.sum(axis=1), 1)
     mean = blocks.total.sum(axis=1) / n_scored
@@ -214,7 +214,7 @@ def _changes_of_scores(blocks: Blocks, cut: float) -> MarginChanges:
         change = beyond[row, :, leader] - beyond[row, :, rival]
     certain = np.isinf(margin.min(axis=1)) | ~(variance > 0.0)
     change = np.where(certain[:, None], 0.0, change / np.sqrt(np.where(certain, 1.0, variance))[:, None])
-    return MarginChanges(margin.min(axis=1), change, n_trees.astype(np.float64), np.ones(len(n_trees)))
+    return margin.min(axis=1), change, n_trees.astype(np.float64)
 
 
 def own_share(changes: MarginChanges, sizes: Int64s) -> Floats:

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from rfsize._util import how_many
-from rfsize.counting.coverage import FEWEST_VOTES
 from rfsize.counting.outputs import TreeOutputs, sums_of
 from rfsize.statistics.criterion import Criterion
 from rfsize.statistics.curve import (
-    COVERAGE,
     SIZES,
     Estimate,
     LossCurve,
     is_brief,
-    lacks_votes,
     problem_of_votes,
-    too_many_trees,
 )
 from rfsize.statistics.metric_loss import MetricLoss, metric_loss
 from rfsize.statistics.metrics import (
@@ -37,30 +32,6 @@ _FEW_ROWS, _FEWEST_RANKED = 100, 50
 
 # Replicates at even steps of probability, so that T* has the quantiles of the loss.
 _PROBABILITIES = np.arange(1, 200) / 200.0
-
-
-@dataclass(frozen=True, eq=False)
-class MetricDetails:
-    """Further numbers of an estimate of a metric.
-
-    Attributes
-    ----------
-    value : float
-        The metric of the trees at hand; out of bag, of the trees that can predict each row.
-    larger_is_better : bool
-    is_significant : bool
-        Whether halves of the trees lose clearly something; if not, the curve is an upper bound.
-    seed_sd : float
-        Standard deviation of the metric from seed to seed, for a forest of T trees, times √T.
-    measured : tuple of (float, float)
-        Numbers of trees of quarters and halves of the forest, and their measured loss.
-    """
-
-    value: float
-    larger_is_better: bool
-    is_significant: bool
-    seed_sd: float
-    measured: tuple[tuple[float, float], ...]
 
 
 def estimate_metric(outputs: TreeOutputs, criterion: Criterion, *, interval: bool = True) -> Estimate:
@@ -91,37 +62,25 @@ def estimate_metric(outputs: TreeOutputs, criterion: Criterion, *, interval: boo
     check_direction(metric)
     blocks = sums_of(outputs).blocks
     loss = metric_loss(outputs, metric, in_brief=is_brief(criterion, len(blocks.rows)) or not interval)
-    quantile = 0.5 if loss.is_significant else COVERAGE
     n_without = int(np.count_nonzero((blocks.n_scored.sum(axis=1) == 0).any(axis=1)))
-    lacks, problem = lacks_votes(outputs, n_without, len(blocks.rows)), problem_of(loss, metric, outputs)
-    votes_problem = problem_of_votes(
-        outputs, loss.votes_per_row, n_without, len(blocks.rows), fewest=FEWEST_VOTES, lacks=lacks
-    )
-    n_trees: int | float = math.inf
+    votes_problem, lacks = problem_of_votes(outputs, loss.votes_per_row, n_without, len(blocks.rows))
+    problem, n_trees = problem_of(loss, metric, outputs), math.inf
     if criterion.tolerance is not None and not (lacks or problem):
-        n_trees = loss.size(criterion.tolerance, quantile)
-    behind = float(loss.loss(round(loss.n_votes), quantile))  # measured is the loss against all trees at hand
+        n_trees = loss.size(criterion.tolerance, loss.central)
     clipped, n_kept = clipped_rows(metric), int(min(n_trees, outputs.n_trees))
     share = 0.0 if clipped is None else mean_of_subforests(outputs, clipped, n_kept)
     replicates = [loss.loss(SIZES, float(probability)) for probability in _PROBABILITIES if interval]
     return Estimate(
-        LossCurve(SIZES, loss.loss(SIZES, quantile), np.reshape(replicates, (-1, len(SIZES)))),
+        LossCurve(SIZES, loss.loss(SIZES, loss.central), np.reshape(replicates, (-1, len(SIZES)))),
         n_trees,
         n_rows=loss.n_rows,
         n_dropped=loss.n_dropped,
         votes_per_row=loss.votes_per_row,
         problem=votes_problem or problem,
-        why_infinite=too_many_trees() if math.isinf(n_trees) else None,
         is_bound=not loss.is_significant and 1 < n_trees < math.inf,
         notes=_notes(loss, metric, outputs),
         warnings=clipping_warnings(share, n_kept),
-        details=MetricDetails(
-            loss.value,
-            bool(metric.larger_is_better),
-            loss.is_significant,
-            loss.seed_sd,
-            tuple((measured.n_trees, measured.loss + behind) for measured in loss.measured[-2:]),
-        ),
+        details=loss,
     )
 
 
@@ -129,38 +88,27 @@ def problem_of(loss: MetricLoss, metric: Metric, outputs: TreeOutputs) -> str | 
     """Why the trees at hand do not tell how many are enough, and what to do; None if they do."""
     n_few = few_rows(metric, outputs)
     if metric.is_ranking and outputs.source == "oob" and n_few is not None and n_few < _FEWEST_RANKED:
-        return (
-            f"{how_many(n_few, 'row')} outside the largest class are too few to size the {metric.label} out of bag, "
-            f"which takes {_FEWEST_RANKED}: give validation rows, or take metric='brier'"
-        )
+        few = f"{how_many(n_few, 'row')} outside the largest class are fewer than {_FEWEST_RANKED}, too few"
+        return f"{few} to size the {metric.label} out of bag: give validation rows, or take metric='brier'"
     if loss.is_reversed:
-        return (
-            f"on these rows the {metric.label} gets worse with more trees, so they do not tell how many are enough: "
-            "give more rows, or validation rows"
-        )
+        worse = f"on these rows the {metric.label} gets worse with more trees, so they tell no size"
+        return f"{worse}: give more rows, or validation rows"
     if loss.tree_factor_needed == 1.0:
         return None
     enough = outputs.n_trees * loss.tree_factor_needed
     unit = 10.0 ** (math.floor(math.log10(enough)) - 1)
-    return (
-        f"the {metric.label} still improves too much with each tree to estimate its limit: train at least "
-        f"{int(math.ceil(enough / unit) * unit):,} trees"
-    )
+    more = f"train at least {int(math.ceil(enough / unit) * unit):,} trees"
+    return f"the {metric.label} still improves too much with each tree to estimate its limit: {more}"
 
 
 def _notes(loss: MetricLoss, metric: Metric, outputs: TreeOutputs) -> tuple[str, ...]:
     notes, n_few = [], few_rows(metric, outputs)
     if not loss.is_significant:
-        notes.append(
-            f"half of the trees lose too little {metric.label} to measure, so this size is an upper bound (95 %); more "
-            "rows may lower it"
-        )
+        bound = "so this size is an upper bound (95 %); more rows may lower it"
+        notes.append(f"half of the trees lose too little {metric.label} to measure, {bound}")
     if n_few is not None:
-        rows = "1 row is" if n_few == 1 else f"{n_few} rows are"
-        notes.append(
-            f"only {rows} outside the largest class, so a smaller forest may lose more {metric.label} than this report "
-            f"says: give at least {_FEW_ROWS} such rows"
-        )
+        more = f"so a smaller forest may lose more {metric.label} than this report says"
+        notes.append(f"{how_many(n_few, 'row')} outside the largest class are few, {more}: give at least {_FEW_ROWS}")
     return tuple(notes)
 
 

@@ -33,10 +33,10 @@ its own is T/n times as large. If each row leaves out the blocks in its own orde
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
@@ -47,7 +47,7 @@ from rfsize._util import Floats, Int64s
 from rfsize.counting.outputs import TreeOutputs, sums_of
 from rfsize.counting.sums import N_BLOCKS
 from rfsize.exceptions import FewVotesError
-from rfsize.statistics.curve import SEED, jackknife_error
+from rfsize.statistics.curve import COVERAGE, SEED, jackknife_error
 from rfsize.statistics.metrics import Metric
 from rfsize.statistics.subforests import (
     SIZES,
@@ -138,6 +138,23 @@ class MetricLoss:
     error: float = math.inf
     is_significant: bool = False
     seed_sd: float = math.nan
+
+    @property
+    def larger_is_better(self) -> bool:
+        """Whether the metric gets worse when it gets smaller."""
+        return self.worse < 0.0
+
+    @property
+    def against_limit(self) -> list[tuple[float, float]]:
+        """Numbers of trees of quarters and halves of the forest, and what they lose against an unlimited forest."""
+        # Measured is the loss against all trees at hand.
+        behind = float(self.loss(round(self.n_votes), self.central))
+        return [(measured.n_trees, measured.loss + behind) for measured in self.measured[-2:]]
+
+    @property
+    def central(self) -> float:
+        """The quantile of the loss that stands for it: the median, or if it is not significant its upper bound."""
+        return 0.5 if self.is_significant else COVERAGE
 
     @property
     def is_reversed(self) -> bool:
@@ -245,8 +262,9 @@ def metric_loss(
         seed_sd = _seed_sd(parts, outputs.n_trees, n_votes, n_turns)
     measured.append(SubforestLoss(n_quarter, quarters, _root(covariance[1, 1]), n_votes))
     measured.append(SubforestLoss(n_half, halves, _root(covariance[0, 0]), n_votes))
-    loss = _loss(parts, values[0], of_halves, len(blocks.rows), n_votes, votes_per_row, measured)
-    return replace(loss, law=law, offset=offset, error=error, is_significant=is_significant, seed_sd=seed_sd)
+    more = {"law": law, "offset": offset, "error": error, "is_significant": is_significant, "seed_sd": seed_sd}
+    more |= {"n_votes": n_votes, "votes_per_row": votes_per_row, "n_dropped": len(blocks.rows) - len(parts.rows)}
+    return _loss(parts, values[0], of_halves, measured, **more)
 
 
 def loss_of_halves(outputs: TreeOutputs, metric: Metric) -> MetricLoss:
@@ -266,30 +284,18 @@ def loss_of_halves(outputs: TreeOutputs, metric: Metric) -> MetricLoss:
     # Of the n - 1 degrees of freedom of the blocks, a deal of halves covers one.
     of_trees = by_deal.var(ddof=1) * (1.0 / max(n_filled - 2.0, 1.0) + 1.0 / _N_DEALS)
     halves = SubforestLoss(n_votes / 2.0, float(by_deal.mean()), _root(float(of_trees + of_rows)), n_votes)
-    return _loss(parts, values[0], of_halves, len(blocks.rows), n_votes, votes_per_row, [halves])
+    more = {"n_votes": n_votes, "votes_per_row": votes_per_row, "n_dropped": len(blocks.rows) - len(parts.rows)}
+    return _loss(parts, values[0], of_halves, [halves], **more)
 
 
 def _loss(
-    parts: ForestParts,
-    value: float,
-    of_halves: Floats,
-    n_rows: int,
-    n_votes: float,
-    votes_per_row: float,
-    measured: Sequence[SubforestLoss],
+    parts: ForestParts, value: float, of_halves: Floats, measured: Sequence[SubforestLoss], **more: Any
 ) -> MetricLoss:
-    """The record of what was measured on some of ``n_rows`` rows; of the halves, each comes after its complement."""
-    pairs = of_halves.reshape(-1, 2)
-    return MetricLoss(
-        float(value),
-        n_votes,
-        votes_per_row,
-        tuple(measured),
-        n_rows=len(parts.rows),
-        n_dropped=n_rows - len(parts.rows),
-        worse=_worse(parts.metric, of_halves),
-        tree_error=float(np.sqrt(np.mean((pairs[:, 0] - pairs[:, 1]) ** 2))) / 2.0,
-    )
+    """The record of what was measured; of the halves, each comes after its complement."""
+    pairs, worse = of_halves.reshape(-1, 2), _worse(parts.metric, of_halves)
+    tree_error = float(np.sqrt(np.mean((pairs[:, 0] - pairs[:, 1]) ** 2))) / 2.0
+    more |= {"n_rows": len(parts.rows), "worse": worse, "tree_error": tree_error}
+    return MetricLoss(float(value), measured=tuple(measured), **more)
 
 
 def _worse(metric: Metric, changes: Floats) -> float:
@@ -303,7 +309,7 @@ def _fitted(votes: _Votes, halves: float, quarters: float, covariance: Floats) -
     error, offset, largest = math.inf, 0.0, _MAX_OFFSET * votes.mean[0]
     law = votes.law(halves, quarters) if min(halves, quarters) > 0.0 else Law(0.0, 0.0)
     if is_significant:
-        slopes = _slopes(lambda losses: math.log(votes.law(*losses).c), np.array([halves, quarters]))
+        slopes = _slopes_of_log_c(votes, np.array([halves, quarters]))
         error = math.hypot(_root(float(slopes @ covariance @ slopes)), _MODEL_ERROR)
         is_significant = error <= _MAX_ERROR or law.d > largest
     if is_significant and law.d > largest:
@@ -400,14 +406,13 @@ def _of_kinds(forests: Floats) -> list[Floats]:
     return [forests[is_half], forests[~is_half]]
 
 
-def _slopes(function: Callable[[Floats], float], at: Floats) -> Floats:
-    """Derivatives of a function of several numbers above 0."""
-    slopes = np.empty(len(at))
-    for index, value in enumerate(at):
-        up, down = at.copy(), at.copy()
-        up[index], down[index] = value * (1.0 + _STEP), value * (1.0 - _STEP)
-        slopes[index] = (function(up) - function(down)) / (2.0 * _STEP * value)
-    return slopes
+def _slopes_of_log_c(votes: _Votes, losses: Floats) -> Floats:
+    """Derivatives of log c by the losses of halves and of quarters."""
+
+    def log_c(step: Floats) -> float:
+        return math.log(votes.law(*(losses * (1.0 + step))).c)
+
+    return np.array([log_c(step) - log_c(-step) for step in _STEP * np.eye(2)]) / (2.0 * _STEP * losses)
 
 
 def _root(variance: float) -> float:

@@ -91,11 +91,10 @@ def values_of(metric: Metric, rows: Int64s, predicted: Floats) -> Floats:
     values = metric.value(metric.truth[rows], predicted, metric.weight[rows])
     if np.isfinite(values).all():
         return np.asarray(values)
-    if metric.is_ranking:
-        raise RfsizeError(
-            f"metric '{metric.name}' compares rows of two classes, and all rows with a weight above 0 are of one class"
-        )
-    raise RfsizeError(f"metric '{metric.name}' is no finite number: train on the target in other units")
+    why = "compares rows of two classes, and all rows with a weight above 0 are of one class"
+    if not metric.is_ranking:
+        why = "is no finite number: train on the target in other units"
+    raise RfsizeError(f"metric '{metric.name}' {why}")
 
 
 def value_of(metric: Metric, rows: Int64s, predicted: Floats) -> float:
@@ -303,16 +302,13 @@ _CLIPPED_ROWS = replace(_of_means("clipped rows", _is_clipped), bounds=(0.0, 1.0
 
 # Names
 
-# scikit-learn's names of the same metrics, as scorers or functions.
+# scikit-learn's names of the same metrics, as scorers or functions, without "neg_" before and "_score" behind.
 _ALIASES = {
-    **dict.fromkeys(("logloss", "neg_log_loss"), "log_loss"),
-    **dict.fromkeys(("roc_auc", "roc_auc_score"), "auc"),
-    "accuracy_score": "accuracy",
-    **dict.fromkeys(("brier_score", "neg_brier_score", "brier_score_loss"), "brier"),
-    "average_precision_score": "average_precision",
-    **dict.fromkeys(("root_mean_squared_error", "neg_root_mean_squared_error"), "rmse"),
-    **dict.fromkeys(("mean_absolute_error", "neg_mean_absolute_error"), "mae"),
-    "r2_score": "r2",
+    "logloss": "log_loss",
+    "roc_auc": "auc",
+    "brier_score_loss": "brier",
+    "root_mean_squared_error": "rmse",
+    "mean_absolute_error": "mae",
 }
 
 _LABELS = {"log_loss": "log loss", "auc": "AUC", "brier": "Brier score", "rmse": "RMSE", "mae": "MAE", "r2": "R²"}
@@ -323,7 +319,9 @@ def one_name(metric: MetricLike) -> MetricLike:
     if not isinstance(metric, str):
         return metric
     name = metric.strip().lower().replace("-", "_").replace(" ", "_")
-    return _ALIASES.get(name, name)
+    short = name.removeprefix("neg_").removesuffix("_score")
+    known = _ALIASES.get(short, short)
+    return known if known in METRICS else name
 
 
 def label_of(name: str) -> str:
@@ -389,8 +387,6 @@ def metric_of(metric: MetricLike, outputs: TreeOutputs) -> Metric:
     """The metric with the truth of the rows; ``ValueError`` if the truth is unknown or does not fit the forest."""
     if outputs.scores is None or outputs.predictor is None:
         raise no_scores_error(name_of(metric))
-    if outputs.y is None:
-        raise no_truth_error(metric)
     return metric_on_rows(metric, predictor_of(outputs), outputs.n_rows, outputs.y, outputs.sample_weight)
 
 
@@ -399,10 +395,9 @@ def check_metric(metric: MetricLike, task: Task, *, has_loss: bool = True) -> No
 
     With ``has_loss`` it must be known whether larger is better. Errors of scorers show by made-up predictions.
     """
-    if task.y is None:
-        raise no_truth_error(metric)
     check_truth(task)
-    fitted = metric_on_rows(metric, task.predictor, task.n_rows, task.forest.truth(task.y), task.sample_weight)
+    y = None if task.y is None else task.forest.truth(task.y)
+    fitted = metric_on_rows(metric, task.predictor, task.n_rows, y, task.sample_weight)
     if has_loss:
         check_direction(fitted)
     _value_of_made_up(fitted, task.predictor)
@@ -427,12 +422,6 @@ def _value_of_made_up(metric: Metric, forest: Predictor, *, are_sure: bool = Fal
         return metric.value(metric.truth, predicted, metric.weight)
 
 
-def no_truth_error(metric: MetricLike) -> ValueError:
-    """The error if a metric is wanted of rows whose truth is unknown."""
-    what = f"metric {metric!r}" if isinstance(metric, str) else "a metric"
-    return ValueError(f"y is missing: {what} needs the truth of the rows")
-
-
 def no_scores_error(name: str) -> NotAForestError:
     """The error if a metric, probabilities or scores are wanted of counted votes."""
     return NotAForestError(
@@ -442,9 +431,11 @@ def no_scores_error(name: str) -> NotAForestError:
 
 
 def metric_on_rows(
-    metric: MetricLike, forest: Predictor, n_rows: int, y: ArrayLike, sample_weight: ArrayLike | None
+    metric: MetricLike, forest: Predictor, n_rows: int, y: ArrayLike | None, sample_weight: ArrayLike | None
 ) -> Metric:
-    """The metric with the truth of ``n_rows`` rows; ``ValueError`` if they do not fit the forest."""
+    """The metric with the truth of ``n_rows`` rows; ``ValueError`` if it is unknown, or does not fit the forest."""
+    if y is None:
+        raise ValueError(f"y is missing: metric {name_of(metric)!r} needs the truth of the rows")
     metric, classes = one_name(metric), forest.classes
     weight, scorer = sample_weights(sample_weight, n_rows), _scorer_of(metric)
     _check_weight(weight)
@@ -453,15 +444,11 @@ def metric_on_rows(
     names = [known.name for known in (_OF_CLASSES if classes.size else _OF_NUMBERS)]
     kind = "classification" if classes.size else "regression"
     advice = f"; or give a scorer of scikit-learn's, or a callable of y and the predictions of this {kind} forest"
-    if isinstance(metric, str) and metric in {*METRICS, *other_names()}.difference(names):
-        raise ValueError(f"metric={metric!r} does not fit a {kind} forest: take one of {', '.join(names)}{advice}")
-    choice("metric", metric, names, advice, others=other_names())
+    choice("metric", metric, names, advice)
     known = _accuracy_by(forest.labels) if metric == "accuracy" else get_metric(str(metric))
     if known.is_ranking and len(classes) > 2:
-        names = ["'roc_auc_ovr'"] * (metric == "auc") + ["'log_loss'", "'brier'", "'accuracy'"]
-        raise ValueError(
-            f"metric '{metric}' is for two classes, and the forest has {len(classes)}: take metric={' or '.join(names)}"
-        )
+        advice = "take metric='roc_auc_ovr' or 'log_loss'"
+        raise ValueError(f"metric '{metric}' is for two classes, and the forest has {len(classes)}: {advice}")
     truth = training_labels(classes, y, n_rows)
     if known.is_ranking and len(np.unique(truth)) < 2:
         raise RfsizeError(f"metric '{metric}' compares rows of two classes, and y holds only one")
@@ -492,10 +479,8 @@ def _of_callable(
 def check_direction(metric: Metric) -> None:
     """Raise ``ValueError`` if it is unknown whether larger is better: the metric then has no loss."""
     if metric.larger_is_better is None:
-        raise ValueError(
-            f"the callable {metric.name!r} does not say whether larger values are better: give a scorer, "
-            "sklearn.metrics.make_scorer(..., greater_is_better=...)"
-        )
+        advice = "give a scorer, sklearn.metrics.make_scorer(..., greater_is_better=...)"
+        raise ValueError(f"the callable {metric.name!r} does not say whether larger values are better: {advice}")
 
 
 def predictions_for(outputs: TreeOutputs, metric: Metric) -> Callable[[Floats], Floats]:

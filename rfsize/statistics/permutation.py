@@ -197,14 +197,10 @@ def _shuffled_rows(outputs: TreeOutputs, sets: Sequence[Sequence[int]]) -> _Shuf
     task = task_of(outputs)
     trees = task.forest.ensemble
     if trees is None:
-        raise NotAForestError(
-            "importances send rows down trees, and the members of this ensemble are no trees: on rows that it was "
-            "not trained on, take sklearn.inspection.permutation_importance(model, X_new, y_new)"
-        )
+        instead = "on other rows, take sklearn.inspection.permutation_importance(model, X_new, y_new)"
+        raise NotAForestError(f"importances send rows down trees, and this ensemble has none: {instead}")
     if trees.n_trees < _BLOCKS[-1]:
-        raise FewVotesError(
-            f"fewer than {_BLOCKS[-1]} trees do not show what another seed would change: train more trees"
-        )
+        raise FewVotesError(f"importances take {_BLOCKS[-1]} trees, to show what another seed would change: train more")
     if not isinstance(task.X, Rows):
         raise ValueError("shuffling a column takes all rows at once: give rows in memory, as an array or a DataFrame")
     walk = checked_walk(task.forest, task.X)

@@ -17,7 +17,6 @@ from scipy.special import ndtri
 
 from rfsize import theory
 from rfsize._util import CELLS_PER_BLOCK, Floats
-from rfsize.counting.coverage import FEWEST_VOTES
 from rfsize.counting.outputs import TreeOutputs, predictor_of, sums_of
 from rfsize.counting.sums import Blocks, Scores
 from rfsize.models.link import Link
@@ -31,11 +30,9 @@ from rfsize.statistics.curve import (
     crossing,
     interpolated,
     is_brief,
-    lacks_votes,
     means_of_drawn_rows,
     no_votes_error,
     problem_of_votes,
-    too_many_trees,
 )
 from rfsize.statistics.metrics import no_scores_error
 
@@ -86,7 +83,7 @@ def estimate_predictions(outputs: TreeOutputs, criterion: Criterion, *, interval
         raise no_votes_error(outputs, "the scores of two trees")
     n_rows, votes_per_row, draws = len(used), float(used.n_votes.mean()), _DRAWS
     n_dropped = len(scores) - n_rows
-    lacks = lacks_votes(outputs, n_dropped, len(scores))
+    problem, lacks = problem_of_votes(outputs, votes_per_row, n_dropped, len(scores))
     if is_brief(criterion, n_rows):
         draws = _DRAWS_IN_BRIEF
         if n_rows > _ROWS_IN_BRIEF:
@@ -95,19 +92,18 @@ def estimate_predictions(outputs: TreeOutputs, criterion: Criterion, *, interval
     curve = _curve(deviations, _error_of_trees(sums_of(outputs).blocks, link) if interval else None)
     n_trees: int | float = math.inf
     if criterion.tolerance is not None and not lacks:
-        n_trees = theory.smallest_size(
-            lambda size: float(np.mean(deviations(size) > criterion.level)),
-            SHARE_BEYOND,
-            guess=curve.size(criterion.level),
-        )
+
+        def beyond(size: int) -> float:
+            return float(np.mean(deviations(size) > criterion.level))
+
+        n_trees = theory.smallest_size(beyond, SHARE_BEYOND, guess=curve.size(criterion.level))
     return Estimate(
         curve,
         n_trees,
         n_rows=n_rows,
         n_dropped=n_dropped,
         votes_per_row=votes_per_row,
-        problem=problem_of_votes(outputs, votes_per_row, n_dropped, len(scores), fewest=FEWEST_VOTES, lacks=lacks),
-        why_infinite=too_many_trees() if math.isinf(n_trees) else None,
+        problem=problem,
     )
 
 
@@ -175,10 +171,8 @@ def _check_scale(scores: Scores) -> None:
         spread = np.sqrt(scores.scatter.max(initial=0.0) / np.maximum(scores.n_votes.max(initial=1), 1))
         largest = float(np.maximum(np.abs(scores.mean).max(initial=0.0), spread))
     if not (largest == 0.0 or 1.0 / _LARGEST_SCORE <= largest <= _LARGEST_SCORE):
-        raise ValueError(
-            f"the trees' scores reach {largest:.3g}, and rfsize computes deviations only of scores from "
-            f"{1.0 / _LARGEST_SCORE:g} to {_LARGEST_SCORE:g}: train on the target in other units"
-        )
+        bounds = f"not within {1.0 / _LARGEST_SCORE:g} and {_LARGEST_SCORE:g}"
+        raise ValueError(f"the trees' scores reach {largest:.3g}, {bounds}: train on the target in other units")
 
 
 def _drawn(scores: Scores, draws: int) -> Floats:

@@ -111,9 +111,7 @@ class Leaves:
 def leaves_of(task: Task) -> Leaves:
     """The leaves of all rows, or of a random part if there are too many rows to keep."""
     if isinstance(task.X, DistributedRows):
-        raise ValueError(
-            "shrink takes rows in memory or in a folder, found rows on workers: give a part of them in memory"
-        )
+        raise ValueError("shrink takes no rows on workers: give a part of them in memory")
     trees = task.forest.ensemble
     assert trees is not None
     shape = trees.tree_start.shape

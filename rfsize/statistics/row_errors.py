@@ -46,34 +46,39 @@ def metric_error(
     rows, clusters : ndarray of int64, shape (n_rows,)
         Numbers of the rows, and the cluster of each.
     """
-    on = metrics[0].weight[rows] > 0.0  # rows without weight do not count as sampled rows
-    rows, clusters = rows[on], clusters[on]
-    signed = list(zip((1.0, -1.0), metrics, [of_forest[on] for of_forest in predicted], strict=False))
-    influences = [influence_of(metric, rows, of_forest) for _, metric, of_forest in signed]
-    terms = [sign * terms for (sign, *_), terms in zip(signed, influences, strict=True) if terms is not None]
-    if len(terms) == len(signed):
-        return row_error(np.sum(terms, axis=0), clusters)
-
-    def value(kept: Bools) -> float:
-        return sum(sign * value_or_nan(metric, rows[kept], of_forest[kept]) for sign, metric, of_forest in signed)
-
-    without = [[value(kept)] for kept in without_groups(clusters, _GROUPS)]
-    return math.sqrt(float(delete_group_covariance(np.array(without))[0, 0])), len(without) - 1.0
+    terms, in_clusters = _over_rows(metrics, predicted, rows, clusters)
+    total = terms[0] if len(terms) == 1 else terms[0] - terms[1]
+    if in_clusters is not None:
+        return row_error(total, in_clusters)
+    return math.sqrt(float(delete_group_covariance(total[:, None])[0, 0])), len(total) - 1.0
 
 
 def metric_covariance(metric: Metric, predicted: Sequence[Floats], rows: Int64s, clusters: Int64s) -> Floats:
     """Covariance over other rows of the metric of several forests, shape (n_forests, n_forests); see `metric_error`."""
-    on = metric.weight[rows] > 0.0
-    rows, clusters, predicted = rows[on], clusters[on], [of_forest[on] for of_forest in predicted]
-    influences = [influence_of(metric, rows, of_forest) for of_forest in predicted]
-    terms = np.array([_by_cluster(influence, clusters) for influence in influences if influence is not None])
-    if len(terms):
-        return np.asarray(terms @ terms.T) * terms.shape[1] / (terms.shape[1] - 1.0)
-    without = [
-        [value_or_nan(metric, rows[kept], of_forest[kept]) for of_forest in predicted]
-        for kept in without_groups(clusters, _GROUPS)
-    ]
-    return delete_group_covariance(np.array(without))
+    terms, in_clusters = _over_rows([metric] * len(predicted), predicted, rows, clusters)
+    if in_clusters is None:
+        return delete_group_covariance(terms.T)
+    by_cluster = np.array([_by_cluster(of_forest, in_clusters) for of_forest in terms])
+    return np.asarray(by_cluster @ by_cluster.T) * by_cluster.shape[1] / (by_cluster.shape[1] - 1.0)
+
+
+def _over_rows(
+    metrics: Sequence[Metric], predicted: Sequence[Floats], rows: Int64s, clusters: Int64s
+) -> tuple[Floats, Int64s | None]:
+    """What each row adds to each metric, shape (n_metrics, n_rows), and the clusters of these rows.
+
+    For metrics without influence, their values without each group of rows, shape (n_metrics, n_groups), and None.
+    """
+    on = metrics[0].weight[rows] > 0.0  # rows without weight do not count as sampled rows
+    rows, clusters = rows[on], clusters[on]
+    pairs = [(metric, of_forest[on]) for metric, of_forest in zip(metrics, predicted, strict=True)]
+    influences = [influence_of(metric, rows, of_forest) for metric, of_forest in pairs]
+    terms = [of_metric for of_metric in influences if of_metric is not None]
+    if terms:
+        return np.array(terms), clusters
+    kept = without_groups(clusters, _GROUPS)
+    values = [[value_or_nan(metric, rows[on], of_forest[on]) for metric, of_forest in pairs] for on in kept]
+    return np.array(values).T, None
 
 
 def row_error(influence: Floats, clusters: Int64s) -> tuple[float, float]:
@@ -169,18 +174,16 @@ def delete_group_covariance(values: Floats) -> Floats:
 def interval_within(bounds: tuple[float, float], centre: float, error: float, freedom: float) -> tuple[float, float]:
     """95 % interval of a metric that stays within its bounds."""
     z = float(student.ppf(1.0 - TAIL, freedom))
-    width = z * error
-    lowest, highest = bounds
-    if math.isfinite(lowest) and math.isfinite(highest):
+    if np.isfinite(bounds).all():
         return _wilson(centre, error, z, freedom)
-    if math.isfinite(lowest):
-        factor = math.exp(min(width / centre, _LARGEST_POWER)) if centre > lowest else 1.0
-        return centre / factor, centre * factor
-    if math.isfinite(highest):
-        missing = highest - centre
-        factor = math.exp(min(width / missing, _LARGEST_POWER)) if missing > 0.0 else 1.0
-        return highest - missing * factor, highest - missing / factor
-    return centre - width, centre + width
+    if np.isinf(bounds).all():
+        return centre - z * error, centre + z * error
+    # On a logarithmic scale of the distance from the bound.
+    bound = bounds[0] if math.isfinite(bounds[0]) else bounds[1]
+    away = centre - bound
+    factor = math.exp(min(z * error / abs(away), _LARGEST_POWER)) if away else 1.0
+    ends = bound + away / factor, bound + away * factor
+    return min(ends), max(ends)
 
 
 def _wilson(share: float, error: float, z: float, freedom: float) -> tuple[float, float]:

@@ -183,15 +183,9 @@ def standard_error(outputs: TreeOutputs, of: str, bags: Any) -> Floats:
     if (why := why_no_forest(outputs)) is not None:
         raise NotAForestError(why)
     if outputs.scores is None or outputs.predictor is None:
-        raise NotAForestError(
-            "a standard error takes the trees' scores, and counted Votes have none: give rfsize.tree_outputs the model "
-            "and its rows, or take outputs.agreement(), which takes votes"
-        )
+        raise NotAForestError("counted Votes have no scores, which a standard error takes: take outputs.agreement()")
     if outputs.predictor.link.kind == "step":
-        raise ValueError(
-            "predictions of 0 or 1 move in steps, so they have no standard error: take outputs.agreement(), or train "
-            "with another objective"
-        )
+        raise ValueError("predictions of 0 or 1 have no standard error, they move in steps: take outputs.agreement()")
     if of == "seeds":
         refuse_unused("another seed brings other bags. Leave it out", bags=bags)
         number, variance = outputs.scores.number, _by_seeds(outputs.scores, outputs.predictor.link) / outputs.n_trees
@@ -224,18 +218,13 @@ def _by_rows(outputs: TreeOutputs, bags: Any) -> Floats:
     known = training_bags(task) if task.bags is not None else _given_bags(bags, outputs)
     variances, of_all = _variances(task, np.arange(task.n_rows), known)
     if of_all is None:
-        raise FewVotesError(
-            "no two trees predict any of the rows, so nothing tells how far they move: train more trees"
-        )
+        raise FewVotesError("no two trees predict any of the rows: train more trees")
     if not of_all.is_known:
         ratio = 3.0 * of_all.error / max(of_all.by_rows, of_all.error, np.finfo(np.float64).tiny)
         enough = int(float(f"{max(ratio, 1.1) * outputs.n_trees:.2g}"))
-        raise FewVotesError(
-            f"{how_many(outputs.n_trees, 'tree')} on {how_many(outputs.n_rows, 'row')} do not tell from noise what "
-            f"another {how_many(known.n_rows, 'training row')} would bring: train some {enough:,} trees or more, or "
-            "take more rows at once, and make sure that the bags are those of this model",
-            enough=enough,
-        )
+        noise = f"{how_many(outputs.n_trees, 'tree')} do not tell from noise what other training rows would bring"
+        advice = f"train some {enough:,} trees or more, or take more rows at once"
+        raise FewVotesError(f"{noise}: {advice}", enough=enough)
     return _shrunk(variances, known.n_units)
 
 
@@ -264,36 +253,24 @@ def _shrunk(variances: RowVariances, n_units: int) -> Floats:
 
 def _given_bags(bags: Any, outputs: TreeOutputs) -> TrainingBags:
     """Bags that the user gives for fresh rows; ``ValueError`` if they do not fit the model."""
-    forest = task_of(outputs).forest
-    if bags is None:
-        raise ValueError(
-            "what another training set brings is read from the bags of the training rows: give "
-            "bags=rfsize.inbag(model, X_train), or bags=rfsize.tree_outputs(model, X_train, oob=True)"
-        )
+    task, train = task_of(outputs), "rfsize.tree_outputs(model, X_train, y_train, oob=True)"
     if isinstance(bags, TreeOutputs):
-        task = task_of(bags)
-        if task.bags is None or (task.forest.digest, bags.n_trees) != (forest.digest, outputs.n_trees):
-            raise ValueError(
-                "bags are not out-of-bag outputs of this model: give tree_outputs(model, X_train, oob=True)"
-            )
-        return training_bags(task)
-    if isinstance(forest, Forest) and forest.has_bags_by_class:
-        raise ValueError(
-            "bags hold one bag for each iteration, and here the tree of each class has its own: give "
-            "bags=rfsize.tree_outputs(model, X_train, y_train, oob=True)"
-        )
+        training = task_of(bags)
+        known = training.forest.digest, bags.n_trees
+        if training.bags is None or known != (task.forest.digest, outputs.n_trees):
+            raise ValueError(f"bags are not out-of-bag outputs of this model: give {train}")
+        return training_bags(training)
+    if bags is not None and isinstance(task.forest, Forest) and task.forest.has_bags_by_class:
+        raise ValueError(f"bags hold one bag an iteration, and the tree of each class has its own: give bags={train}")
     drawn = np.asarray(bags)
-    if drawn.ndim != 2 or drawn.dtype.kind not in "bui" or len(drawn) != outputs.n_trees or not drawn.size:
+    is_by_tree = drawn.ndim == 2 and drawn.dtype.kind in "bui" and len(drawn) == outputs.n_trees and drawn.size
+    if not is_by_tree or (drawn == drawn[:1]).all():
         raise ValueError(
-            f"bags must be an array of shape ({outputs.n_trees}, n_training_rows) that says whether or how often each "
-            f"row is in the bag of each tree, found one of {drawn.dtype} and shape {drawn.shape}: give "
-            "rfsize.inbag(model, X_train)"
+            f"bags must say how often each training row is in the bag of each of the {outputs.n_trees} trees, which "
+            f"differ: give bags=rfsize.inbag(model, X_train), or bags={train}"
         )
-    if (drawn == drawn[:1]).all():
-        raise ValueError("bags are the same for all trees, so they tell nothing: give rfsize.inbag(model, X_train)")
-    return TrainingBags.of(
-        lambda start, stop: drawn[:, start:stop].T[:, :, None], drawn.shape[1], n_leaves=_n_leaves(task_of(outputs))
-    )
+    by_row = drawn.T[:, :, None]
+    return TrainingBags.of(lambda start, stop: by_row[start:stop], len(by_row), n_leaves=_n_leaves(task))
 
 
 def _variances(task: Task, rows: Int64s, bags: TrainingBags) -> tuple[RowVariances, PooledVariances | None]:

@@ -5,9 +5,7 @@ It imports scikit-learn, which takes long: import this module only where a metri
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from numbers import Real
 from reprlib import repr as abridged
 from typing import Any
 
@@ -53,16 +51,10 @@ def _probabilities(predicted: Floats) -> Floats:
 
 def _number(value: Any) -> float:
     """The value of a metric as a float; ``ValueError`` if it is no finite number."""
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        value = value.item()
-    try:
-        number = float(value) if isinstance(value, Real) else math.nan
-    except OverflowError:
-        number = math.inf
-    if not abs(number) < _LARGEST:
-        shown = repr(number) if isinstance(value, Real) else abridged(value)
-        raise ValueError(f"the metric must give one finite number, below {_LARGEST:g}, found {shown}")
-    return number
+    number = np.asarray(value)
+    if number.ndim or number.dtype.kind not in "biuf" or not abs(float(number)) < _LARGEST:
+        raise ValueError(f"the metric must give one finite number, below {_LARGEST:g}, found {abridged(value)}")
+    return float(number)
 
 
 # Estimators with stored predictions, for scorers: a row is the number of a prediction
