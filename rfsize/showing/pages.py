@@ -16,7 +16,7 @@ from rfsize.counting.outputs import TreeOutputs
 from rfsize.exceptions import LabelsOnlyWarning, NotConvergedWarning
 from rfsize.models.framework import framework_of
 from rfsize.showing.html import Alert, KeyNumber, Page, Picture, Section, Table
-from rfsize.showing.plots import draw_by_class, draw_distances, draw_size
+from rfsize.showing.plots import draw_by_class, draw_size
 from rfsize.showing.text import (
     comparison_in_digits,
     comparison_verdict,
@@ -216,13 +216,10 @@ def _levels(report: Report) -> tuple[Table, ...]:
 def _pictures(report: Report) -> tuple[Picture, ...]:
     alt = f"{words_of(report.criterion).loss} over the number of trees".capitalize()
     over_size = Picture(alt, partial(draw_size, report))
-    details = report.estimate.details
-    if not isinstance(details, LabelDetails):
+    is_of_labels = isinstance(report.estimate.details, LabelDetails)
+    if not is_of_labels or report.criterion.average == "micro" or math.isinf(report.n_trees):
         return (over_size,)
-    near = Picture("Share of the rows by their distance from a tie", partial(draw_distances, details.distances))
-    if report.criterion.average == "micro" or math.isinf(report.n_trees):
-        return over_size, near
-    return over_size, near, Picture("Labels that still change, by class", partial(draw_by_class, report))
+    return over_size, Picture("Labels that still change, by class", partial(draw_by_class, report))
 
 
 def _code(report: Report) -> str:

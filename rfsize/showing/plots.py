@@ -27,7 +27,6 @@ from rfsize.showing.text import (
 )
 from rfsize.statistics.certify import CertifiedCurve
 from rfsize.statistics.curve import odd_sizes
-from rfsize.statistics.labels import Distances
 from rfsize.statistics.metrics import label_of
 
 if TYPE_CHECKING:
@@ -269,24 +268,6 @@ def _mark_size(report: Report, ax: Axes, largest: float) -> None:
 def _mark_forest(ax: Axes, n_trees: int, what: str = "your forest") -> None:
     """Draw a line at the number of trees of the forest."""
     ax.axvline(n_trees, color="C1", linestyle="-.", label=f"{what}: {how_many(n_trees, 'tree')}")
-
-
-def draw_distances(distances: Distances, ax: Axes) -> None:
-    """Draw the rows by their distance from a tie: large forests change only rows next to it."""
-    edges, what = distances.edges, "vote fraction of the losing class"
-    if not distances.of_votes:
-        what = f"margin of the leading class, up to {edges[-1]:g}"
-    ax.stairs(distances.shares, edges, fill=True, color="C0", alpha=0.35)
-    ax.stairs(distances.shares, edges, color="C0")
-    tie = edges[-1] if distances.of_votes else edges[0]
-    ax.axvline(tie, **faint(ax, "--"))
-    ax.set_yscale("log")
-    ax.set_xlim(edges[0] + edges[-1] - tie, tie)
-    ax.set_xlabel(f"{what}\n(ties at the right edge)")
-    ax.set_ylabel(f"share of the rows, in {len(distances.shares)} bins")
-    ax.set_title("How near to a tie the rows are")
-    label_sparsely(ax.yaxis, _percent)
-    draw_grid(ax)
 
 
 def draw_by_class(report: Report, ax: Axes) -> None:

@@ -49,23 +49,6 @@ FEWEST_ROWS = 50
 _MODEL_ERROR = 0.03
 
 _LEAST, _ROWS_OF_SHARE = 1e-300, 2000  # rows on which the share below alpha is counted
-_BINS, _FARTHEST = 25, 3.0  # of the rows' distances from a tie, and the largest margin in a picture
-
-
-class Distances(NamedTuple):
-    """A histogram of the rows by their distance from a tie.
-
-    Attributes
-    ----------
-    of_votes : bool
-        Whether the distance is the vote fraction of the losing class, with a tie at 1/2; else a margin.
-    edges, shares : ndarray of float, shapes (n_bins + 1,) and (n_bins,)
-        Edges of the bins, and the share of the rows in each.
-    """
-
-    of_votes: bool
-    edges: Floats
-    shares: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,8 +74,6 @@ class LabelDetails:
     below_alpha : float or None
         Share of the rows to which a forest of the trees that are kept gives the label of an unlimited forest with a
         probability below alpha; None for averages over classes.
-    distances : Distances
-        How near to a tie the rows are.
     """
 
     voting: str
@@ -103,7 +84,6 @@ class LabelDetails:
     by_class: dict[Any, LossCurve]
     probabilities: list[float] | None
     below_alpha: float | None
-    distances: Distances
 
     def classes_of_few_rows(self, n_rows: int) -> dict[Any, int]:
         """Classes that fewer than `FEWEST_ROWS` of ``n_rows`` rows get, and how many do."""
@@ -391,7 +371,6 @@ def _details(outputs: TreeOutputs, criterion: Criterion, fitted: _Fitted, n_kept
         by_class=by_class,
         probabilities=_probabilities(outputs),
         below_alpha=below_alpha,
-        distances=_distances(fits, weights),
     )
 
 
@@ -401,13 +380,3 @@ def _probabilities(outputs: TreeOutputs) -> list[float] | None:
         return None
     means = predictor.predictions(scores.mean[scores.n_votes > 0]).mean(axis=0)
     return list(np.asarray(means).tolist())
-
-
-def _distances(fits: list[Fit], weights: Floats) -> Distances:
-    of_votes = fits[0].of_votes
-    edges = np.linspace(0.0, 0.5 if of_votes else _FARTHEST, _BINS + 1)
-    shares = np.zeros(_BINS)
-    for of_kind, weight in zip(fits, weights, strict=True):
-        values = np.clip(of_kind.distances, edges[0], edges[-1])
-        shares += weight * np.histogram(values, bins=edges, weights=of_kind.mass)[0]
-    return Distances(of_votes, edges, shares)
