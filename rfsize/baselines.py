@@ -34,7 +34,7 @@ class McNemarSize:
     n_trees : int
         m*, the smallest size that no larger size beats.
     converged : bool
-        Whether enough larger sizes were compared: at least one, or ``patience`` sizes.
+        Whether a larger size was compared.
     reason : str
         Why this size was chosen, in one sentence.
     sizes : ndarray of int64, shape (n_sizes,)
@@ -87,7 +87,6 @@ def mcnemar_size(
     *,
     step: int = 1,
     level: float = 0.05,
-    patience: int | None = None,
     exact: bool = False,
     classes: ArrayLike | None = None,
 ) -> McNemarSize:
@@ -111,10 +110,6 @@ def mcnemar_size(
         Trees between two sizes.
     level : float, default 0.05
         Level of significance of each test.
-    patience : int, optional
-        Use the incremental variant as rfsize understands it; ``step=10`` goes with it. The forest grows by ``step``
-        trees at a time, and is compared with all smaller sizes. It stops growing when the smallest unbeaten size has
-        been compared with ``patience`` larger sizes. By default, all pairs of sizes are compared.
     exact : bool, default False
         Test pairs with b + c < 20 as well, exactly: p is twice the binomial tail P(B(b + c, ½) ≤ min(b, c)), at most 1.
         This is not in the paper. It tells more sizes apart, so it finds more trees.
@@ -160,17 +155,15 @@ def mcnemar_size(
     alone = np.diag(both)[:, None] - both
     p_values, accuracy = _p_values(alone, alone.T, exact=exact), np.diag(both) / len(votes)
     beaten = _beaten(p_values, accuracy, level)
-    chosen, grown = _first_unbeaten(beaten, None if patience is None else whole("patience", patience, at_least=1))
-    n_larger = grown - 1 - chosen
-    converged, rest = n_larger >= (patience or 1), "it is the smallest size compared"
-    if not converged:
+    chosen = int((~beaten.any(axis=1)).argmax())
+    n_larger, rest = len(sizes) - 1 - chosen, "it is the smallest size compared"
+    if n_larger == 0:
         rest = "these are few: give more trees"
     elif chosen > 0:
         rest = f"{sizes[chosen - 1]:,} trees are beaten by {sizes[beaten[chosen - 1].argmax()]:,}"
-    sizes_beyond = f"none of {n_larger:,} larger sizes up to {sizes[grown - 1]:,} trees"
+    sizes_beyond = f"none of {n_larger:,} larger sizes up to {sizes[-1]:,} trees"
     reason = f"{sizes_beyond} beats it at level {level!r}, and {rest}"
-    compared = sizes[:grown], accuracy[:grown], p_values[:grown, :grown]
-    return McNemarSize(int(sizes[chosen]), converged, reason, *compared, level, len(votes))
+    return McNemarSize(int(sizes[chosen]), n_larger > 0, reason, sizes, accuracy, p_values, level, len(votes))
 
 
 def _p_values(only_m: Floats, only_n: Floats, *, exact: bool) -> Floats:
@@ -188,17 +181,6 @@ def _p_values(only_m: Floats, only_n: Floats, *, exact: bool) -> Floats:
 def _beaten(p_values: Floats, accuracy: Floats, level: float) -> Bools:
     """Whether the larger size, in the column, is significantly better than the size in the row."""
     return np.triu((p_values < level) & (accuracy > accuracy[:, None]), 1)
-
-
-def _first_unbeaten(beaten: Bools, patience: int | None) -> tuple[int, int]:
-    """Index of the smallest size that no size beats, and how many sizes were compared to find it."""
-    n_sizes = len(beaten)
-    first_loss = np.where(beaten.any(axis=1), beaten.argmax(axis=1), n_sizes)
-    for newest in range(n_sizes if patience is not None else 0):
-        standing = int((first_loss > newest).argmax())
-        if newest - standing == patience:
-            return standing, newest + 1
-    return int((first_loss == n_sizes).argmax()), n_sizes
 
 
 @dataclass(frozen=True, eq=False)

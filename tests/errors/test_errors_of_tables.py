@@ -112,7 +112,7 @@ NO_UNITS = [1e-200, 1e-310, 1e100, 1e152, 1e300]
 NO_ALPHAS: list[Any] = [0.0, 1.0, -1.0, math.nan, None, "0.9", [0.9], True]
 NO_WEIGHTS: list[Any] = [[1.0], [math.inf, 1.0], [math.nan, 1.0], [-1.0, 1.0], [0.0, 0.0]]
 OF_THEORY: list[Case] = [
-    *refused(partial(mcnemar_size, VOTES, LABELS), step=[16], level=[5], patience=[0]),
+    *refused(partial(mcnemar_size, VOTES, LABELS), step=[16], level=[5]),
     *refused(partial(banfield_size, VOTES, LABELS), batch=[2.5], window=[0], inbag=[VOTES == 1]),
     *((lambda n=n: theory.disagreement(n, 0.3), "n_trees") for n in NO_SIZES),
     *((lambda n=n: theory.class_probability(n, 0.3), "n_trees") for n in NO_SIZES),

@@ -52,17 +52,6 @@ def mcnemar_size(votes: np.ndarray, y: np.ndarray, sizes: list[int], level: floa
     return next(m for m in sizes if not any(beats(n, m) for n in sizes if n > m))
 
 
-def mcnemar_growing(
-    votes: np.ndarray, y: np.ndarray, sizes: list[int], level: float, patience: int, exact: bool = False
-) -> tuple[int, int]:
-    """The incremental variant, size by size: the answer, and the size at which growth stopped."""
-    for i in range(1, len(sizes) + 1):
-        smallest = mcnemar_size(votes, y, sizes[:i], level, exact)
-        if sum(size > smallest for size in sizes[:i]) >= patience:
-            return smallest, sizes[i - 1]
-    return smallest, sizes[-1]
-
-
 def prefix_accuracy(votes: np.ndarray, y: np.ndarray, inbag: np.ndarray | None) -> list[Fraction]:
     """Accuracy of the first 1, 2, … trees, on the rows on which any of them may vote."""
     out = np.ones(votes.shape, dtype=bool) if inbag is None else ~inbag.T
