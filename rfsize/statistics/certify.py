@@ -190,10 +190,8 @@ class Certificate:
 
     def __str__(self) -> str:
         of = "of each class's rows" if self.average == "macro" else "of the rows"
-        return (
-            f"certified at {in_percent(self.confidence)}: at most {in_percent(self.bound)} {of} differ "
-            f"({self.disagreements:,} of {self.rows:,} did)"
-        )
+        bound = f"at most {in_percent(self.bound)} {of} differ ({self.disagreements:,} of {self.rows:,} did)"
+        return f"certified at {in_percent(self.confidence)}: {bound}"
 
     __repr__ = __str__
 

@@ -216,10 +216,8 @@ def resolve(criterion: Criterion, n_classes: int, *, in_training: bool = False) 
     if criterion.target != "limit" and not criterion.of_labels:
         refuse_voting(criterion.voting)
     if criterion.metric == "scores" and n_classes > 2 and in_training:
-        raise ValueError(
-            "metric='scores' of several classes is only known up to a number that all classes share during training: "
-            "take metric='probabilities', or size the finished forest"
-        )
+        advice = "take metric='probabilities', or size the finished forest"
+        raise ValueError(f"in training, scores of several classes are known up to a number that all share: {advice}")
     return criterion
 
 
@@ -242,9 +240,7 @@ def check_tolerance(metric: MetricLike, tolerance: float | None) -> None:
     """Raise ``ValueError`` if a tolerance is given for labels or is missing for anything else, or is not positive."""
     if tolerance is not None:
         if metric == "labels":
-            raise ValueError(
-                "labels have no tolerance, they are equal on a share alpha of the rows: leave tolerance out"
-            )
+            raise ValueError("labels stay equal on a share alpha of the rows, and have no tolerance: leave it out")
         positive("tolerance", tolerance)
     elif metric not in ("auto", "labels"):
         raise ValueError(f"metric={metric!r} needs a tolerance, such as tolerance=0.01: how far off it may be")
@@ -277,7 +273,5 @@ def _check_certificate(metric: MetricLike, method: str | None) -> None:
     refuse_unused(reason, method=method)
     if metric not in ("auto", "labels", *PREDICTIONS):
         name = metric if isinstance(metric, str) else name_of(metric)
-        raise ValueError(
-            f"a certificate bounds a share of rows, and {name} is none: take metric='labels', 'probabilities' or "
-            "'scores', and give y, so that the report says what metrics lose"
-        )
+        advice = "take metric='labels', 'probabilities' or 'scores', and give y to see what metrics lose"
+        raise ValueError(f"a certificate bounds a share of rows, and {name} is none: {advice}")

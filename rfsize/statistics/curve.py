@@ -123,10 +123,8 @@ def place_of(sizes: Int64s, n_trees: int) -> int:
     """Where a size stands among the sizes that were tried, ascending; ``ValueError`` if it was not."""
     place = int(np.searchsorted(sizes, n_trees))
     if place == len(sizes) or sizes[place] != n_trees:
-        raise ValueError(
-            f"the report knows this loss of {', '.join(map(str, sizes.tolist()))} trees, found {n_trees}: give one of "
-            f"these, or make the report of this size, in rfsize.shrink by n_trees={n_trees}"
-        )
+        known = ", ".join(map(str, sizes.tolist()))
+        raise ValueError(f"the report knows this loss of {known} trees, not of {n_trees}: make the report of this size")
     return place
 
 

@@ -117,13 +117,13 @@ class VoteCells(NamedTuple):
     folded: bool = True
 
     @classmethod
-    def of(cls, losing: NDArray[Any], n_votes: NDArray[Any], rows: NDArray[Any], *, folded: bool = True) -> VoteCells:
+    def of(cls, losing: NDArray[Any], n_votes: NDArray[Any], *, folded: bool = True) -> VoteCells:
         """Merge similar counts into their means; this keeps the mean log-likelihood."""
         place = np.floor(np.arcsin(np.sqrt(losing / n_votes)) * (4.0 / math.pi) * _BINS)
         size = np.floor(np.log(n_votes) / math.log(_VOTES_RATIO))
         cell = _numbered((size * (2.0 * _BINS + 1.0) + place).astype(np.int64))
-        in_cell = np.bincount(cell, weights=rows).astype(np.float64)
-        losing, n_votes = (np.bincount(cell, weights=rows * count) / in_cell for count in (losing, n_votes))
+        in_cell = np.bincount(cell).astype(np.float64)
+        losing, n_votes = (np.bincount(cell, weights=count) / in_cell for count in (losing, n_votes))
         return cls(losing, n_votes, in_cell, folded)
 
     def log_likelihood(self, pi: Floats) -> Floats:
@@ -187,9 +187,8 @@ class MarginCells(NamedTuple):
         far = self.far[:, None]
         if not self.folded:
             return np.where(far, log_ndtr(np.sign(self.angle)[:, None] * ahead), -0.5 * ahead**2)
-        return np.where(
-            far, np.logaddexp(log_ndtr(ahead), log_ndtr(behind)), np.logaddexp(-0.5 * ahead**2, -0.5 * behind**2)
-        )
+        beyond, near = np.logaddexp(log_ndtr(ahead), log_ndtr(behind)), np.logaddexp(-0.5 * ahead**2, -0.5 * behind**2)
+        return np.where(far, beyond, near)
 
 
 Cells = VoteCells | MarginCells
@@ -298,12 +297,8 @@ def _model(folded: bool) -> tuple[_Basis, Floats]:
     # Fine near 1/2: large forests disagree only within about 1/√T of it.
     from_half = np.concatenate([[0.0], np.geomspace(1e-7, 0.02, 120), np.linspace(0.02, 0.5, 193)[1:]])
     theta = 0.5 - (from_half[1:] + from_half[:-1]) / 2.0
-    return _Basis(
-        grid=_splines(_grid(folded)) @ tied,
-        quadrature=_splines(theta) @ tied,
-        fractions=_fraction(theta),
-        widths=np.diff(from_half),
-    ), penalty
+    grid, quadrature = _splines(_grid(folded)) @ tied, _splines(theta) @ tied
+    return _Basis(grid, quadrature, _fraction(theta), np.diff(from_half)), penalty
 
 
 def _grid(folded: bool) -> Floats:

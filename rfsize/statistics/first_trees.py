@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -98,49 +98,36 @@ def risk_target(criterion: Criterion, digest: str | None) -> RiskTarget:
 
 
 def certified_estimate(
-    counts: AgreementCounts,
-    target: RiskTarget,
-    classes: list[Any],
-    *,
-    voting: str | None,
-    predict_voting: str,
-    limit: tuple[Criterion, Estimate] | None = None,
-    n_trees: int | None = None,
-    n_refitted: int | None = None,
+    counts: AgreementCounts, target: RiskTarget, classes: list[Any], *, n_trees: int | None = None, **more: Any
 ) -> Estimate:
     """The estimate of counted agreement; with ``n_trees`` this size is certified, whatever the rows would certify.
+
+    ``more`` are further fields of `CertificateDetails`.
 
     Raises
     ------
     ValueError
         If the rows are too few to certify anything.
     """
-    curve = CertifiedCurve(counts, target, classes or [""])
+    curve, n_rows, ahead = CertifiedCurve(counts, target, classes or [""]), int(counts.rows.sum()), None
+    warnings: tuple[Caution, ...] = ()
     if n_trees is None:
         target.check_rows(counts.rows, curve.classes)
-    fewest = counts.fewest(target) if n_trees is None else n_trees
-    n_rows, ahead = int(counts.rows.sum()), counts.scaled(_MORE_ROWS).fewest(target)
-    details = CertificateDetails(
-        certificate=counts.certificate(fewest, target),
-        voting=voting,
-        predict_voting=predict_voting,
-        label_shares=counts.label_shares(classes) if classes else {},
-        with_more_rows=(_MORE_ROWS * n_rows, ahead) if ahead < fewest and n_trees is None else None,
-        limit=limit,
-        n_refitted=n_refitted,
-    )
-    warnings = () if n_trees is not None or fewest < counts.n_trees else (_nothing_certified(counts, target, details),)
-    return Estimate(
-        curve, fewest, n_rows, n_dropped=0, votes_per_row=float(counts.n_trees), warnings=warnings, details=details
-    )
+        n_trees, of_more = counts.fewest(target), counts.scaled(_MORE_ROWS).fewest(target)
+        ahead = (_MORE_ROWS * n_rows, of_more) if of_more < n_trees else None
+        if n_trees == counts.n_trees:
+            warnings = (_nothing_certified(counts, target, ahead),)
+    shares = counts.label_shares(classes) if classes else {}
+    details = CertificateDetails(counts.certificate(n_trees, target), label_shares=shares, with_more_rows=ahead, **more)
+    return Estimate(curve, n_trees, n_rows, 0, float(counts.n_trees), warnings=warnings, details=details)
 
 
-def _nothing_certified(counts: AgreementCounts, target: RiskTarget, details: CertificateDetails) -> Caution:
+def _nothing_certified(counts: AgreementCounts, target: RiskTarget, ahead: tuple[int, int] | None) -> Caution:
     if counts.n_trees == 1:
         return Caution(NotConvergedWarning, "a forest of 1 tree cannot be cut: give a larger one")
     advice = "give more rows, or ask for a lower alpha" + ("" if target.metric == "labels" else " or more tolerance")
-    if details.with_more_rows is not None:
-        advice = more_rows_note(details.with_more_rows)
+    if ahead is not None:
+        advice = more_rows_note(ahead)
     rows, trees = how_many(int(counts.rows.sum()), "row"), how_many(counts.n_trees, "tree")
     return Caution(NotConvergedWarning, f"{rows} certify no fewer than all {trees}: {advice}")
 
@@ -153,10 +140,7 @@ def more_rows_note(with_more_rows: tuple[int, int]) -> str:
 
 def _limit(outputs: TreeOutputs, criterion: Criterion, voting: str) -> tuple[Criterion, Estimate] | None:
     """What the same rows say about an unlimited forest; None if they do not tell."""
-    if criterion.of_labels:
-        limit = Criterion("labels", alpha=criterion.alpha, average=criterion.average, voting=voting)
-    else:
-        limit = Criterion(criterion.metric, tolerance=criterion.tolerance)
+    limit = replace(criterion, target="limit", confidence=None, voting=voting)
     try:
         estimate = (estimate_labels if criterion.of_labels else estimate_predictions)(outputs, limit)
     except FewVotesError:

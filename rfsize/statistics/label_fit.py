@@ -280,8 +280,8 @@ def fit(rows: LabelRows, kind: Kind, method: str, *, with_draws: bool = True) ->
 
 def _cells(distance: VoteCounts | Margins, *, merged: bool = True, folded: bool = True) -> VoteCells | MarginCells:
     if isinstance(distance, VoteCounts):
-        votes = distance.losing, distance.n_trees, np.ones(len(distance.losing))
-        return VoteCells.of(*votes, folded=folded) if merged else VoteCells(*votes)
+        votes = distance.losing, distance.n_trees
+        return VoteCells.of(*votes, folded=folded) if merged else VoteCells(*votes, np.ones(len(distance.losing)))
     margins = _nearest(distance), distance.n_trees
     return MarginCells.of(*margins, folded=folded) if merged else MarginCells.of_rows(*margins)
 

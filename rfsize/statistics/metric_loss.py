@@ -189,9 +189,11 @@ class MetricLoss:
     def size(self, tolerance: float, quantile: float = 0.5) -> int | float:
         """The smallest size within the tolerance; not below the smallest measured size."""
         law = self.at(quantile)
-        within = theory.smallest_size(
-            lambda n_trees: float(self.loss(n_trees, quantile)), tolerance, guess=law.c / tolerance - law.d
-        )
+
+        def loss(n_trees: int) -> float:
+            return float(self.loss(n_trees, quantile))
+
+        within = theory.smallest_size(loss, tolerance, guess=law.c / tolerance - law.d)
         return max(within, math.ceil(self.measured[0].n_trees))
 
     def gain(self, n_trees: float) -> tuple[float, float]:
@@ -424,8 +426,5 @@ def _too_few(n_trees: int, votes_per_row: float) -> FewVotesError:
     """The error if too few trees predicted the rows."""
     # Twice what the mean suggests: some rows may have far fewer trees than the mean.
     enough = max(2 * n_trees, math.ceil(2.0 * MIN_VOTES * n_trees / max(votes_per_row, 1.0)))
-    return FewVotesError(
-        f"{votes_per_row:.1f} trees per row, of {n_trees:,}, are too few to measure what a metric loses: train at "
-        f"least {enough:,} trees, or give rows that the forest was not trained on",
-        enough=enough,
-    )
+    fault = f"{votes_per_row:.1f} trees per row, of {n_trees:,}, are too few to measure what a metric loses"
+    return FewVotesError(f"{fault}: train at least {enough:,} trees, or give other rows", enough=enough)

@@ -424,10 +424,8 @@ def _value_of_made_up(metric: Metric, forest: Predictor, *, are_sure: bool = Fal
 
 def no_scores_error(name: str) -> NotAForestError:
     """The error if a metric, probabilities or scores are wanted of counted votes."""
-    return NotAForestError(
-        f"metric={name!r} needs the trees' scores, and counted Votes have none: give rfsize.size the model and its "
-        "rows, or size the labels"
-    )
+    advice = "give the model and its rows, or size the labels"
+    return NotAForestError(f"metric={name!r} needs the trees' scores, and counted Votes have none: {advice}")
 
 
 def metric_on_rows(
@@ -515,10 +513,7 @@ def clipping_warnings(share: float, n_trees: int) -> tuple[Caution, ...]:
     """A warning if forests of ``n_trees`` trees clip the log loss of a share of the rows."""
     if not share > 0.0:
         return ()
-    most = -math.log(_LEAST_PROBABILITY)
-    text = (
-        f"clipping decides the log loss: {how_many(n_trees, 'tree')} give {in_percent(share)} of the rows a "
-        f"probability of 0 for their class, which scikit-learn's log loss counts as {most:.0f} each, "
-        f"{share * most:.2g} in the mean. Take metric='brier', or train trees whose leaves hold more rows"
-    )
-    return (Caution(ForestWarning, text),)
+    rows, mean = in_percent(share), -share * math.log(_LEAST_PROBABILITY)
+    text = f"{how_many(n_trees, 'tree')} give {rows} of the rows a probability of 0 for their class: clipping decides"
+    advice = "take metric='brier', or train trees whose leaves hold more rows"
+    return (Caution(ForestWarning, f"{text} the log loss, by {mean:.2g} in the mean; {advice}"),)

@@ -103,10 +103,7 @@ def _by_cluster(influence: Floats, clusters: Int64s) -> Floats:
     """What each cluster adds to the metric, shape (n_clusters,); ``FewVotesError`` if there is only one."""
     names, cluster = np.unique(clusters, return_inverse=True)
     if len(names) < 2:
-        raise FewVotesError(
-            "all rows outside the bags of the trees are of one group, and an interval takes several groups: give more "
-            "groups, or validation rows"
-        )
+        raise FewVotesError("all rows are of one group, and an interval takes several: give rows of more groups")
     return np.asarray(np.bincount(cluster, weights=influence), dtype=np.float64)
 
 
@@ -235,10 +232,8 @@ def paired_losses(
     for metric in metrics:
         pairs = [PairedLoss.of(metric, predicted, by_all) for predicted in by_few.values()]
         curve = PairedCurve(np.array(list(by_few)), pairs, n_trees)
-        losses[metric.name] = (
-            Criterion(metric.name, target=target),
-            Estimate(curve, n_trees, len(by_all), n_dropped=0, votes_per_row=float(n_trees)),
-        )
+        estimate = Estimate(curve, n_trees, len(by_all), n_dropped=0, votes_per_row=float(n_trees))
+        losses[metric.name] = Criterion(metric.name, target=target), estimate
     return losses
 
 

@@ -32,7 +32,7 @@ def test_posterior_of_each_row() -> None:
     n_votes = rng.binomial(60, 0.37, 400)
     count = rng.binomial(n_votes, rng.beta(0.4, 0.7, 400))
     votes = rfsize.Votes(np.stack([count, n_votes - count], axis=1), n_trees=60)
-    density = fit_density(VoteCells.of(np.minimum(count, n_votes - count), n_votes, np.ones(400)), with_draws=False)
+    density = fit_density(VoteCells.of(np.minimum(count, n_votes - count), n_votes), with_draws=False)
     masses = list(zip(density.fractions.tolist(), density.mass.tolist(), strict=True))
     expected = []
     for k, n in zip(count.tolist(), n_votes.tolist(), strict=True):

@@ -33,7 +33,7 @@ ROWS = [(0, 9), (8, 9), (3, 9), (5, 11), (11, 11), (11, 11), (2, 4), (1, 1)]
 
 
 def cells_of(count: np.ndarray, n_votes: np.ndarray) -> VoteCells:
-    return VoteCells.of(np.minimum(count, n_votes - count), n_votes, np.ones(len(count)))
+    return VoteCells.of(np.minimum(count, n_votes - count), n_votes)
 
 
 @pytest.mark.parametrize("times", [1, 6])
