@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
-from rfsize._util import Bools, Floats, blocks, one_per_row, refuse_unused, sample_weights, training_labels
+from rfsize._util import Bools, Floats, Int64s, blocks, one_per_row, refuse_unused, sample_weights, training_labels
 from rfsize.counting.groups import NO_GROUPS, GroupInbag, Groups, check_groups, resolve_groups
 from rfsize.exceptions import InbagError
 from rfsize.models.bags import FRESH_ROWS, Bags, LaidOutBags, Layout
@@ -317,9 +317,14 @@ def inbag_mask(task: Task) -> Bools:
     return np.concatenate([~batch.may_score.all(axis=2).T for batch in batches], axis=1)
 
 
-def seen_mask(task: Task) -> Bools:
-    """`Batch.seen` of all rows. Call it only after the bags were proven: no row goes down the trees."""
+def seen_mask(task: Task, rows: Int64s | None = None) -> Bools:
+    """`Batch.seen` of all rows, or of those with these ascending numbers.
+
+    Call it only after the bags were proven: no row goes down the trees.
+    """
     assert task.bags is not None
-    cells, bags, walk = task.forest.n_trees * task.forest.n_scores, task.bags, task.walk
-    ranges = blocks(task.n_rows, cells, what="bags")
-    return np.concatenate([walk.seen(start, stop, bags.take(start, stop)) for start, stop in ranges])
+    cells, bags, seen = task.forest.n_trees * task.forest.n_scores, task.bags, []
+    for start, stop in blocks(task.n_rows, cells, what="bags"):
+        here = slice(None) if rows is None else rows[slice(*np.searchsorted(rows, (start, stop)))] - start
+        seen.append(task.walk.seen(start, stop, bags.take(start, stop))[here])
+    return np.concatenate(seen)

@@ -119,8 +119,7 @@ def options_of(criterion: Criterion) -> dict[str, Any]:
         target = None if criterion.is_shrunk else criterion.target
         options = {"metric": criterion.metric, "target": target, "confidence": criterion.confidence, **options}
     options |= {"tolerance": criterion.tolerance, "n_trees": criterion.n_trees, "top": criterion.top}
-    unusual = {name: getattr(criterion, name) for name in ("voting", "average")}
-    options |= {name: value for name, value in unusual.items() if value != _USUAL[name]}
+    options |= {name: value for name in ("voting", "average") if (value := getattr(criterion, name)) != _USUAL[name]}
     return {name: value for name, value in options.items() if value is not None}
 
 
@@ -128,15 +127,14 @@ def make_criterion(
     metric: MetricLike = "auto",
     tolerance: float | None = None,
     *,
-    target: Any = "limit",
-    alpha: float | None = None,
-    average: str | None = None,
-    voting: str | None = None,
-    method: str | None = None,
+    target: str = "limit",
     confidence: float | None = None,
     threshold: float | None = None,
+    **of_labels: Any,
 ) -> Criterion:
     """The criterion that a user names; options are None if they were not given.
+
+    ``of_labels`` are alpha, average, voting and method.
 
     Raises
     ------
@@ -144,14 +142,13 @@ def make_criterion(
         If the options do not go together, or one of them is not valid.
     """
     metric = one_name(metric)
-    options = {"alpha": alpha, "average": average, "voting": voting, "method": method}
-    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    given = {name: value for name, value in of_labels.items() if value is not None}
     check_options(metric, tolerance, target=target, confidence=confidence, **given)
     why = "" if metric == "auto" and tolerance is None and not given else None
     if metric == "auto" and given and target == "limit":
         metric = "labels"
     if target == "model":
-        _check_certificate(metric, method)
+        _check_certificate(metric, given.get("method"))
         confidence = CONFIDENCE if confidence is None else confidence
     elif metric not in ("auto", "labels"):
         reason = f"with metric={metric!r} tolerance says how far off it may be. Leave it out"
@@ -159,7 +156,7 @@ def make_criterion(
     if tolerance is not None or (target == "limit" and metric not in PREDICTIONS):
         check_tolerance(metric, tolerance)
     # Numbers of NumPy would print in another way, and ``json`` cannot write them.
-    numbers = {"alpha": alpha, "tolerance": tolerance, "confidence": confidence}
+    numbers = {"alpha": given.get("alpha"), "tolerance": tolerance, "confidence": confidence}
     given |= {name: float(number) for name, number in numbers.items() if number is not None}
     return Criterion(metric, target=target, why=why, **given)
 

@@ -262,12 +262,11 @@ def sizes_tried(n_trees: int, step: float = _STEP) -> Int64s:
     return np.array(sizes, dtype=np.int64)
 
 
-def running_leads(tree_scores: NDArray[Any], cut: float) -> tuple[Floats, NDArray[np.int32]]:
-    """Leading class and its lead in the mean of the first 1, …, T trees, for scores of shape (n, T, n_scores)."""
-    lead = np.empty(tree_scores.shape[:2])
-    label = np.empty(tree_scores.shape[:2], dtype=np.int32)
+def running_leaders(tree_scores: NDArray[Any], cut: float) -> NDArray[np.int32]:
+    """Leading class in the mean of the first 1, …, T trees, for scores of shape (n, T, n_scores)."""
+    lead, label = (np.empty(tree_scores.shape[:2], dtype=dtype) for dtype in (np.float64, np.int32))
     _core.running_leads(np.ascontiguousarray(tree_scores, dtype=np.float64), cut, lead, label)
-    return lead, label
+    return label
 
 
 def running_majority(
@@ -299,7 +298,7 @@ def running_majority(
 
 def _by_labels(values: NDArray[Any], _: Int64s, *, cut: float | None, n_classes: int) -> Int64s:
     """Count rows with another label, by scores averaged with a ``cut``, or without by a majority of votes."""
-    label: NDArray[Any] = running_majority(values, n_classes)[0] if cut is None else running_leads(values, cut)[1]
+    label: NDArray[Any] = running_majority(values, n_classes)[0] if cut is None else running_leaders(values, cut)
     return _counted(label != label[:, -1:], label[:, -1], n_classes)
 
 

@@ -176,7 +176,8 @@ class MetricLoss:
             return Law(self.law.c * math.exp(self.error * z), self.law.d)
         if quantile < 0.5:
             return Law(0.0, 0.0)
-        return Law(max(0.0, *(measured.c_at(z) for measured in self.measured)), 0.0)
+        by_size = [measured.at(z) / (1.0 / measured.n_trees - 1.0 / measured.against) for measured in self.measured]
+        return Law(max(0.0, *by_size), 0.0)
 
     def loss(self, n_trees: int | Int64s, quantile: float = 0.5) -> Floats:
         """The expected loss of ``n_trees`` trees, or a quantile of it; more trees never lose more."""
@@ -256,7 +257,7 @@ def metric_loss(
     of_rows = parts.row_covariance(_of_kinds(deals[1 : 1 + n_deals // _DEALS_OF_ROWS * _FORESTS]))
     covariance = np.cov(by_deal.T) * (_DEGREES + 1.0 / n_deals) + of_rows
     halves, quarters = (float(loss) for loss in by_deal.mean(axis=0))
-    law, offset, error, is_significant = _fitted(votes, halves, quarters, covariance)
+    more = _fitted(votes, halves, quarters, covariance)
     n_votes, n_half, n_quarter = votes.mean
     measured, seed_sd = [], math.nan
     if of_all_sizes:
@@ -264,9 +265,8 @@ def metric_loss(
         seed_sd = _seed_sd(parts, outputs.n_trees, n_votes, n_turns)
     measured.append(SubforestLoss(n_quarter, quarters, _root(covariance[1, 1]), n_votes))
     measured.append(SubforestLoss(n_half, halves, _root(covariance[0, 0]), n_votes))
-    more = {"law": law, "offset": offset, "error": error, "is_significant": is_significant, "seed_sd": seed_sd}
     more |= {"n_votes": n_votes, "votes_per_row": votes_per_row, "n_dropped": len(blocks.rows) - len(parts.rows)}
-    return _loss(parts, values[0], of_halves, measured, **more)
+    return _loss(parts, values[0], of_halves, measured, seed_sd=seed_sd, **more)
 
 
 def loss_of_halves(outputs: TreeOutputs, metric: Metric) -> MetricLoss:
@@ -305,8 +305,8 @@ def _worse(metric: Metric, changes: Floats) -> float:
     return metric.worse if metric.larger_is_better is not None else float(np.sign(changes.mean())) or 1.0
 
 
-def _fitted(votes: _Votes, halves: float, quarters: float, covariance: Floats) -> tuple[Law, float, float, bool]:
-    """The law, the d that fits, the standard error of log c, and whether the loss is significant."""
+def _fitted(votes: _Votes, halves: float, quarters: float, covariance: Floats) -> dict[str, Any]:
+    """``law``, ``offset``, ``error`` and ``is_significant`` of `MetricLoss`."""
     is_significant = bool(halves > _SIGNIFICANT * math.sqrt(covariance[0, 0]) and quarters > 0.0)
     error, offset, largest = math.inf, 0.0, _MAX_OFFSET * votes.mean[0]
     law = votes.law(halves, quarters) if min(halves, quarters) > 0.0 else Law(0.0, 0.0)
@@ -316,7 +316,7 @@ def _fitted(votes: _Votes, halves: float, quarters: float, covariance: Floats) -
         is_significant = error <= _MAX_ERROR or law.d > largest
     if is_significant and law.d > largest:
         offset, law = law.d, Law(halves / votes.loss_over_c(_HALVES, largest), largest)
-    return law, offset, error, is_significant
+    return {"law": law, "offset": offset, "error": error, "is_significant": is_significant}
 
 
 def shared_error(blocks: ForestParts) -> float:

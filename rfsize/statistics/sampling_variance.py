@@ -46,7 +46,7 @@ from numpy.typing import NDArray
 from rfsize._util import CELLS_PER_BLOCK, Bools, Floats, Int64s, blocks, choice, how_many, refuse_unused
 from rfsize.counting.outputs import TreeOutputs, task_of, why_no_forest
 from rfsize.counting.sums import FEWEST_ROWS, Scores
-from rfsize.counting.task import Task
+from rfsize.counting.task import Task, seen_mask
 from rfsize.exceptions import FewVotesError, NotAForestError
 from rfsize.models.link import Link
 from rfsize.models.model import Forest
@@ -343,7 +343,7 @@ def _parts_of_rows(task: Task, rows: Int64s, bags: TrainingBags) -> Iterator[tup
     forest, link, is_all = task.forest, task.predictor.link, len(rows) == task.n_rows
     lookup = leaf_lookup(forest, task.X if is_all else task.X.pick(rows))
     cells = forest.n_trees * forest.n_scores * (bags.factor.shape[1] + 2)
-    of_rows = None if is_all or task.bags is None else _seen(task, rows)
+    of_rows = None if is_all or task.bags is None else seen_mask(task, rows)
     for start, stop in blocks(len(rows), cells, what="scores"):
         seen = None if of_rows is None else of_rows[start:stop]
         if is_all and task.bags is not None:
@@ -351,16 +351,6 @@ def _parts_of_rows(task: Task, rows: Int64s, bags: TrainingBags) -> Iterator[tup
         scores = lookup(start, stop, seen).scores.astype(np.float64)
         may_score = np.ones((*scores.shape[:2], 1), dtype=np.bool_) if seen is None else ~seen
         yield parts_of(scores, may_score, link, n_parts=bags.factor.shape[1])
-
-
-def _seen(task: Task, rows: Int64s) -> Bools:
-    """`Batch.seen` of some of the rows."""
-    bags, parts = task.bags, []
-    assert bags is not None
-    for start, stop in blocks(task.n_rows, task.forest.n_trees * task.forest.n_scores, what="bags"):
-        here = rows[slice(*np.searchsorted(rows, (start, stop)))] - start
-        parts.append(task.walk.seen(start, stop, bags.take(start, stop))[here])
-    return np.concatenate(parts)
 
 
 def parts_of(scores: Floats, may_score: Bools, link: Link, *, n_parts: int) -> tuple[Floats, Floats]:

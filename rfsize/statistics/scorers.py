@@ -63,11 +63,14 @@ def _number(value: Any) -> float:
 def _estimator(predicted: Floats, forest: Predictor) -> Any:
     if not len(forest.classes):
         return _StoredRegressor(predicted)
-    return _StoredClassifier(forest.classes, forest.classes[forest.labels(predicted)], predicted)
+    return _StoredClassifier(forest.classes[forest.labels(predicted)], predicted, forest.classes)
 
 
 class _Stored(BaseEstimator):  # type: ignore[misc]
-    """An estimator that needs no fitting."""
+    """An estimator that needs no fitting: it returns stored labels or numbers, and probabilities of all classes."""
+
+    def __init__(self, answer: NDArray[Any], probability: Floats | None = None, classes: Any = None) -> None:
+        self.answer, self.probability, self.classes_ = answer, probability, classes
 
     def fit(self, X: Any, y: Any = None) -> Any:
         """Do nothing."""
@@ -76,30 +79,19 @@ class _Stored(BaseEstimator):  # type: ignore[misc]
     def __sklearn_is_fitted__(self) -> bool:
         return True
 
-
-class _StoredClassifier(ClassifierMixin, _Stored):  # type: ignore[misc]
-    """Returns stored labels, shape (n_rows,), and probabilities, shape (n_rows, n_classes)."""
-
-    def __init__(self, classes: NDArray[Any], label: NDArray[Any], probability: Floats) -> None:
-        self.classes_ = classes
-        self.label = label
-        self.probability = probability
-
     def predict(self, rows: Int64s) -> NDArray[Any]:
-        """Labels of rows, shape (n, 1)."""
-        return self.label[rows[:, 0]]
+        """Labels or numbers of rows, shape (n, 1)."""
+        return self.answer[rows[:, 0]]
 
-    def predict_proba(self, rows: Int64s) -> Floats:
+    def predict_proba(self, rows: Int64s) -> Any:
         """Probabilities of rows, shape (n, 1)."""
+        assert self.probability is not None
         return self.probability[rows[:, 0]]
 
 
+class _StoredClassifier(ClassifierMixin, _Stored):  # type: ignore[misc]
+    """Stored labels and probabilities."""
+
+
 class _StoredRegressor(RegressorMixin, _Stored):  # type: ignore[misc]
-    """Returns stored numbers, shape (n_rows,)."""
-
-    def __init__(self, number: Floats) -> None:
-        self.number = number
-
-    def predict(self, rows: Int64s) -> Floats:
-        """Numbers of rows, shape (n, 1)."""
-        return self.number[rows[:, 0]]
+    """Stored numbers."""

@@ -178,10 +178,6 @@ class SubforestLoss(NamedTuple):
         """The loss so many standard errors away from the measured one, or from 0 if smaller forests seem better."""
         return max(0.0, self.loss) + z * self.error
 
-    def c_at(self, z: float) -> float:
-        """The c of a loss c/T that agrees with `at`."""
-        return self.at(z) / (1.0 / self.n_trees - 1.0 / self.against)
-
 
 def losses_of_few_trees(
     outputs: TreeOutputs, metric: Metric, *, below: float, sizes: Sequence[int]
