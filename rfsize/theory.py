@@ -284,8 +284,7 @@ def ensemble_size(alpha: float, pi: ArrayLike, weights: ArrayLike | None = None)
     >>> ensemble_size(0.95, [0.03, 0.4, 0.55, 0.95], weights=[10, 1, 1, 10])
     3
     """
-    weight = _checked_weights(pi, weights)
-    fraction = _checked_fractions(pi)
+    weight, fraction = _checked_weights(pi, weights), _checked_fractions(pi)
     level = 1.0 - _single("alpha", _checked_alpha(alpha))
     return smallest_size(lambda size: float(np.average(disagreement(size, fraction), weights=weight)), level, odd=True)
 
@@ -609,9 +608,7 @@ def ratio_with_replacement(fraction: Any) -> Any:
     >>> rfsize.theory.ratio_with_replacement([0.1, 0.2]).round(3).tolist()
     [0.111, 0.25]
     """
-    share = as_numbers("fraction", fraction)
-    if not ((share > 0.0) & (share < 1.0)).all():
-        raise ValueError(f"a fraction without replacement lies strictly between 0 and 1, found {fraction!r}")
+    share = _checked_shares("a fraction without replacement", fraction)
     return (share / (1.0 - share))[()]
 
 
@@ -660,17 +657,16 @@ def fraction_without_replacement(ratio: Any) -> Any:
 # Arguments
 
 
-def _in_range(name: str, value: ArrayLike, low: float, high: float, advice: str = "") -> Floats:
+def _in_range(name: str, value: ArrayLike, low: float, high: float) -> Floats:
     """The value as numbers; ``ValueError`` if one is outside of the range, or NaN."""
     numbers = as_numbers(name, value)
     if not np.all((numbers >= low) & (numbers <= high)):
-        raise ValueError(f"{name} must lie between {low:g} and {high:,}, found {value!r}{advice}")
+        raise ValueError(f"{name} must lie between {low:g} and {high:,}, found {value!r}")
     return numbers
 
 
 def _checked_sizes(n_trees: ArrayLike) -> Floats:
-    advice = ". For larger forests take rfsize.theory.asymptotic_disagreement"
-    return _in_range("n_trees", n_trees, 1, _LARGEST_SIZE, advice)
+    return _in_range("n_trees", n_trees, 1, _LARGEST_SIZE)
 
 
 def _checked_fractions(pi: ArrayLike) -> Floats:
@@ -678,10 +674,14 @@ def _checked_fractions(pi: ArrayLike) -> Floats:
 
 
 def _checked_alpha(alpha: ArrayLike) -> Floats:
-    confidence = as_numbers("alpha", alpha)
-    if not np.all((confidence > 0.0) & (confidence < 1.0)):
-        raise ValueError(f"alpha must lie strictly between 0 and 1, which only an unlimited forest reaches: {alpha!r}")
-    return confidence
+    return _checked_shares("alpha", alpha)
+
+
+def _checked_shares(name: str, value: ArrayLike) -> Floats:
+    numbers = as_numbers(name, value)
+    if not np.all((numbers > 0.0) & (numbers < 1.0)):
+        raise ValueError(f"{name} must lie strictly between 0 and 1, found {value!r}")
+    return numbers
 
 
 def _single(name: str, numbers: Floats) -> float:

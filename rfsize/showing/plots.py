@@ -231,7 +231,6 @@ def _draw_loss(report: Report, ax: Axes, largest: float) -> None:
     if criterion.kind == "metric" and details is not None:
         spread = details.seed_sd / np.sqrt(sizes)
         ax.plot(sizes, spread, **faint(ax, "--"), label="from seed to seed (standard deviation)")
-        ax.plot(*np.array(details.against_limit).T, "o", color="C2", label="quarters and halves of the trees", zorder=4)
     level = in_percent(1.0 - criterion.level) if criterion.is_share else f"{criterion.level:g}"
     ax.axhline(criterion.level, **faint(ax, ":"), label=f"asked for: {level}")
     words = words_of(criterion)

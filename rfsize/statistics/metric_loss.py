@@ -145,13 +145,6 @@ class MetricLoss:
         return self.worse < 0.0
 
     @property
-    def against_limit(self) -> list[tuple[float, float]]:
-        """Numbers of trees of quarters and halves of the forest, and what they lose against an unlimited forest."""
-        # Measured is the loss against all trees at hand.
-        behind = float(self.loss(round(self.n_votes), self.central))
-        return [(measured.n_trees, measured.loss + behind) for measured in self.measured[-2:]]
-
-    @property
     def central(self) -> float:
         """The quantile of the loss that stands for it: the median, or if it is not significant its upper bound."""
         return 0.5 if self.is_significant else COVERAGE

@@ -97,14 +97,7 @@ def estimate_predictions(outputs: TreeOutputs, criterion: Criterion, *, interval
             return float(np.mean(deviations(size) > criterion.level))
 
         n_trees = theory.smallest_size(beyond, SHARE_BEYOND, guess=curve.size(criterion.level))
-    return Estimate(
-        curve,
-        n_trees,
-        n_rows=n_rows,
-        n_dropped=n_dropped,
-        votes_per_row=votes_per_row,
-        problem=problem,
-    )
+    return Estimate(curve, n_trees, n_rows, n_dropped, votes_per_row, problem)
 
 
 def _deviations(scores: Scores, link: Link, draws: int) -> Deviations:

@@ -195,9 +195,8 @@ def _least_squares(leaf: NDArray[np.int32], n_leaves: int, missing: Floats, weig
     operator = LinearOperator((n_leaves, n_leaves), matvec=normal, dtype=np.float32)
     inverse = LinearOperator((n_leaves, n_leaves), matvec=lambda change: change / diagonal, dtype=np.float32)
     # It is safe to stop early: `most_trees_to_refit` and the certificate measure the result on other rows.
-    change, _ = cg(
-        operator, by_leaf @ (root * missing.astype(np.float32)), rtol=_PRECISION, maxiter=_MOST_STEPS, M=inverse
-    )
+    wanted = by_leaf @ (root * missing.astype(np.float32))
+    change, _ = cg(operator, wanted, rtol=_PRECISION, maxiter=_MOST_STEPS, M=inverse)
     return np.asarray(change, dtype=np.float64)
 
 

@@ -325,16 +325,15 @@ def row_variances(parts: Floats, n_votes: Floats, bags: TrainingBags) -> RowVari
         bias = np.einsum("p,pr,prk->rk", bags.variance.sum(axis=0), (n_votes - 1.0) / n_votes**2, variance)
         shares = parts / n_votes[..., None, None]
     squares = np.zeros((n_rows, n_outputs))
-    of_units = None if bags.units is None else np.zeros((bags.n_units, n_rows, n_outputs))
+    of_units = np.zeros((0 if bags.units is None else bags.n_units, n_rows, n_outputs))
     for start, stop in blocks(bags.n_rows, max(parts.shape[2] * len(parts), n_rows * n_outputs), what="bags"):
         drawn = bags.take(start, stop) * bags.factor[start:stop, None]
         effect = sum(np.tensordot(drawn[:, :, part], of, axes=(1, 1)) for part, of in enumerate(shares))
-        if of_units is None or bags.units is None:
+        if bags.units is None:
             squares += np.square(effect).sum(axis=0)
         else:
             np.add.at(of_units, bags.units[start:stop], effect)
-    if of_units is not None:
-        squares = np.square(of_units).sum(axis=0)
+    squares += np.square(of_units).sum(axis=0)
     return RowVariances(variance.sum(axis=0), squares - bias, bias)
 
 
