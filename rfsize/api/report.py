@@ -370,8 +370,7 @@ def _details(report: Report) -> dict[str, Any]:
         return {**of_labels, "predict_obeys": details.predict_voting, "label_shares": shares}
     if isinstance(details, CertificateDetails):
         certificate = {**details.certificate.to_dict(), "bound": details.certificate.bound}
-        limit = None if details.limit is None else _finite(details.limit[1].n_trees)
-        return {"certificate": certificate, "limit_n_trees": limit}
+        return {"certificate": certificate}
     return {"value": details.value} if isinstance(details, MetricLoss) else {}
 
 

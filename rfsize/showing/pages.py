@@ -93,7 +93,7 @@ def report_page(report: Report) -> Page:
             Section(f"What {how_many(kept, 'tree')} lose", (_compared(report),), tables=_losses(report)),
             Section(
                 "Sizes for other levels",
-                (unlimited,) if _knows_limit(report) else (),
+                (unlimited,) if report.certificate is None else (),
                 _pictures(report),
                 _levels(report),
             ),
@@ -148,16 +148,11 @@ def _loss(criterion: Criterion, loss: float) -> str:
     return in_percent(loss) if criterion.is_share else f"{loss:.2g}"
 
 
-def _knows_limit(report: Report) -> bool:
-    """Whether the report compares with an unlimited forest too."""
-    return report.certificate is None or report.estimate.details.limit is not None
-
-
 def _compared(report: Report) -> str:
     """What the table of losses compares, in a sentence."""
     if report.certificate is None:
         return "Each line: what forests of that size are expected to lose against an unlimited forest."
-    if not _knows_limit(report):
+    if not report.others:
         return "Each line: what a smaller forest loses against all of your trees, on the same rows."
     others = others_compared_with(report)
     return f"First the rows with another answer than by all of your trees; then losses against {others}."

@@ -11,7 +11,7 @@ import numpy as np
 from rfsize._util import Caution, how_many, in_percent, printable
 from rfsize.statistics.certify import CertifiedCurve
 from rfsize.statistics.criterion import Criterion
-from rfsize.statistics.curve import TAIL, Estimate
+from rfsize.statistics.curve import Estimate
 from rfsize.statistics.first_trees import more_rows_note
 from rfsize.statistics.metrics import get_metric, label_of
 from rfsize.statistics.row_errors import PairedCurve
@@ -382,13 +382,6 @@ def _notes_on_size(report: Report) -> list[str]:
     details = estimate.details
     ahead = details.with_more_rows if estimate.n_trees < report.available else None
     noted = [] if ahead is None else [more_rows_note(ahead)]
-    if details.limit is not None and math.isfinite(details.limit[1].n_trees):
-        limit, unlimited = details.limit
-        interval = tuple(unlimited.curve.size_quantile(limit.level, share) for share in (TAIL, 1.0 - TAIL))
-        noted.append(
-            f"a new forest needs {how_many(unlimited.n_trees, 'tree')} ({from_to(interval)}) to predict like an "
-            f"unlimited forest, on average over forests: {words_of(limit).title}"
-        )
     if details.voting is not None and criterion.voting not in ("auto", details.predict_voting):
         noted.append(_own_predict(criterion.voting, details.predict_voting))
     return noted if criterion.n_trees is None else []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -15,15 +15,13 @@ from rfsize._util import Bools, Caution, Floats, Int64s, how_many
 from rfsize.counting.outputs import TreeOutputs, predictor_of, task_of, voting_of
 from rfsize.counting.task import Task
 from rfsize.counting.training_rows import TreesOnRows, training_rows_error
-from rfsize.exceptions import FewVotesError, NotConvergedWarning, TrainingRowsWarning
+from rfsize.exceptions import NotConvergedWarning, TrainingRowsWarning
 from rfsize.models.link import Link, Predictor
 from rfsize.models.model import Forest
 from rfsize.statistics.certify import AgreementCounts, Certificate, CertifiedCurve, RiskTarget
 from rfsize.statistics.criterion import Criterion
 from rfsize.statistics.curve import Estimate
-from rfsize.statistics.labels import estimate_labels
 from rfsize.statistics.metrics import Metric
-from rfsize.statistics.predictions import estimate_predictions
 from rfsize.statistics.row_errors import paired_losses, paired_metrics
 
 _MORE_ROWS = 4
@@ -50,8 +48,6 @@ class CertificateDetails:
         Share of the rows to which all trees give each class; empty for a regression.
     with_more_rows : tuple of (int, int), or None
         A larger number of rows, and the number of trees that so many rows like these would certify; None if no fewer.
-    limit : tuple of (Criterion, Estimate), or None
-        What the same rows say about an unlimited forest; None if they do not tell.
     n_refitted : int or None
         Up to which size chosen trees were refitted; None if they are the first trees.
     """
@@ -61,7 +57,6 @@ class CertificateDetails:
     predict_voting: str
     label_shares: dict[Any, float]
     with_more_rows: tuple[int, int] | None = None
-    limit: tuple[Criterion, Estimate] | None = None
     n_refitted: int | None = None
 
 
@@ -86,7 +81,6 @@ def certify(outputs: TreeOutputs, criterion: Criterion) -> Estimate:
         outputs.classes.tolist(),
         voting=voting if criterion.of_labels else None,
         predict_voting=forest.voting_at(trees.rows.threshold),
-        limit=_limit(outputs, criterion, voting) if isinstance(forest, Forest) else None,
     )
 
 
@@ -136,16 +130,6 @@ def more_rows_note(with_more_rows: tuple[int, int]) -> str:
     """How many fewer trees more rows may certify."""
     rows, trees = map(how_many, with_more_rows, ("row", "tree"))
     return f"{rows} like these would certify about {trees}"
-
-
-def _limit(outputs: TreeOutputs, criterion: Criterion, voting: str) -> tuple[Criterion, Estimate] | None:
-    """What the same rows say about an unlimited forest; None if they do not tell."""
-    limit = replace(criterion, target="limit", confidence=None, voting=voting)
-    try:
-        estimate = (estimate_labels if criterion.of_labels else estimate_predictions)(outputs, limit)
-    except FewVotesError:
-        return None
-    return None if estimate.problem is not None else (limit, estimate)
 
 
 def refuse_to_certify(source: str) -> None:

@@ -127,16 +127,14 @@ def test_surer_takes_more_trees(trees: Any) -> None:
     assert report.loss_at(99).interval[1] > 0.0
 
 
-def test_report_knows_an_unlimited_forest_too(trees: Any) -> None:
+def test_report_of_a_certificate_in_plain_values(trees: Any) -> None:
     report = rfsize.size(trees, FRESH, TRUTH["two"], **FOREST, alpha=0.95)
     limit, values = rfsize.size(trees, FRESH, alpha=0.95), json.loads(json.dumps(report.to_dict()))
     assert values["certificate"]["bound"] == report.certificate.bound
-    assert (values["target"], values["confidence"], values["limit_n_trees"]) == ("model", 0.95, limit.n_trees)
+    assert (values["target"], values["confidence"]) == ("model", 0.95)
     assert report.loss_at(50, "labels") == limit.loss_at(50)
     again = pickle.loads(pickle.dumps(report))
     assert (again.to_dict(), again.certificate) == (report.to_dict(), report.certificate)
-    few = RandomForestClassifier(9, random_state=0).fit(X, Y["two"])
-    assert rfsize.size(few, FRESH, **FOREST, alpha=0.8).to_dict()["limit_n_trees"] is None
 
 
 def test_outputs_are_taken_at_their_threshold(trees: Any) -> None:
