@@ -25,6 +25,10 @@ _MOST_SIZES = 3000
 _ROUNDING = 1e-12
 
 
+def _in_words(answer: Any) -> str:
+    return f"{how_many(answer.n_trees, 'tree')}: {answer.reason}"
+
+
 @dataclass(frozen=True, eq=False)
 class McNemarSize:
     """The answer of `mcnemar_size`.
@@ -75,10 +79,7 @@ class McNemarSize:
         """Whether size ``n`` beats the smaller size ``m``, at ``[m, n]``; False on and below the diagonal."""
         return _beaten(self.p_values, self.accuracy, self.level)
 
-    def __str__(self) -> str:
-        return f"{how_many(self.n_trees, 'tree')}: {self.reason}"
-
-    __repr__ = __str__
+    __str__ = __repr__ = _in_words
 
 
 def mcnemar_size(
@@ -222,10 +223,7 @@ class BanfieldSize:
     batch: int
     grown: int
 
-    def __str__(self) -> str:
-        return f"{how_many(self.n_trees, 'tree')}: {self.reason}"
-
-    __repr__ = __str__
+    __str__ = __repr__ = _in_words
 
 
 def banfield_size(

@@ -82,10 +82,7 @@ def with_spread(criterion: Criterion, predictor: Predictor, mean: Floats, y: Any
     of, numbers = criterion.name, Comparison(predictor, criterion.name, 0.0).numbers(mean)
     if y is not None:
         of, numbers = "y", np.asarray(y, dtype=np.float64)[:, None]
-    with np.errstate(over="ignore", invalid="ignore"):
-        spread = float(numbers.std(axis=0).max())
-    if not np.isfinite(spread):
-        raise ValueError(f"{of} are too large to have a standard deviation: give a tolerance")
+    spread = float(numbers.std(axis=0).max())
     basis = f"{in_percent(_OF_SPREAD)} of the standard deviation of {of}, {spread:.3g}{why}"
     return _with_tolerance(criterion, _OF_SPREAD * spread, basis)
 

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from rfsize import theory
-from rfsize._util import CELLS_PER_BLOCK, Floats
+from rfsize._util import Floats, blocks
 from rfsize.counting.outputs import TreeOutputs, predictor_of, sums_of
 from rfsize.counting.sums import Blocks, Scores
 from rfsize.models.link import Link
@@ -176,9 +176,8 @@ def _drawn(scores: Scores, draws: int) -> Floats:
         place = np.arange(draws) + ((np.arange(n_rows) + 0.5) * _GOLDEN % 1.0)[:, None]
         return np.asarray(np.sqrt(scores.covariance(0, 0))[:, None] * ndtri(place / draws))[:, :, None]
     drawn = np.random.default_rng(SEED).standard_normal((n_rows, draws, n_scores))
-    step = max(1, CELLS_PER_BLOCK // n_scores**2)
-    for start in range(0, n_rows, step):
-        rows = np.arange(start, min(start + step, n_rows))
+    for start, stop in blocks(n_rows, n_scores**2, what="scores"):
+        rows = slice(start, stop)
         drawn[rows] = drawn[rows] @ _root_of_covariance(scores.take(rows)).transpose(0, 2, 1)
     return drawn
 

@@ -43,7 +43,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize._util import CELLS_PER_BLOCK, Bools, Floats, Int64s, blocks, choice, how_many, refuse_unused
+from rfsize._util import Bools, Floats, Int64s, blocks, choice, how_many, refuse_unused
 from rfsize.counting.outputs import TreeOutputs, task_of, why_no_forest
 from rfsize.counting.sums import FEWEST_ROWS, Scores
 from rfsize.counting.task import Task, seen_mask
@@ -203,9 +203,8 @@ def standard_error(outputs: TreeOutputs, of: str, bags: Any) -> Floats:
 def _by_seeds(scores: Scores, link: Link) -> Floats:
     """Variance of each prediction over single trees, shape (n_rows, n_outputs)."""
     slopes, variance = link.slopes(scores.mean), np.empty(scores.mean.shape)
-    step = max(1, CELLS_PER_BLOCK // scores.n_scores**2)
-    for start in range(0, len(scores), step):
-        rows = np.arange(start, min(start + step, len(scores)))
+    for start, stop in blocks(len(scores), scores.n_scores**2, what="scores"):
+        rows = slice(start, stop)
         variance[rows] = np.einsum("rkj,rjl,rkl->rk", slopes[rows], scores.take(rows).covariances(), slopes[rows])
     return np.maximum(variance, 0.0)
 
