@@ -201,10 +201,8 @@ def quantile_of(sizes: Floats, share: float) -> float:
     most = 1.0 - 1.0 / len(sizes)
     inside = min(max(share, 1.0 - most), most)
     quantile = float(np.quantile(sizes, inside, method="inverted_cdf"))
-    if share == inside or not math.isfinite(quantile):
-        return quantile
     median = float(np.quantile(sizes, 0.5, method="inverted_cdf"))
-    if not math.isfinite(median):
+    if share == inside or not (math.isfinite(quantile) and math.isfinite(median)):
         return quantile
     return median * (quantile / median) ** float(ndtri(share) / ndtri(inside))
 

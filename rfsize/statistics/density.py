@@ -211,15 +211,9 @@ def fit_density(cells: Cells, *, with_draws: bool = True) -> Density:
     with_draws : bool, default True
         Whether to draw from the posterior distribution too.
 
-    Raises
-    ------
-    ValueError
-        If there is no cell.
     """
-    if not len(cells.rows):
-        raise ValueError("no row has a vote: there is nothing to fit a density to")
     basis, penalty = _model(cells.folded)
-    likelihood = _Likelihood.of(cells).of_rows(min(float(cells.rows.sum()), _MOST_ROWS))
+    likelihood = _Likelihood.of(cells, min(float(cells.rows.sum()), _MOST_ROWS))
     coefficients, fits = np.zeros(basis.grid.shape[1]), []
     for strength in _STRENGTHS:
         fits.append(_maximised(likelihood, strength * penalty + _LEVEL * np.eye(len(penalty)), coefficients))
@@ -243,7 +237,7 @@ def fit_density(cells: Cells, *, with_draws: bool = True) -> Density:
 
 def fitted_again(density: Density, cells: Cells) -> Floats:
     """Probability of each cell of the density, fitted to other votes of the same number of rows."""
-    likelihood = _Likelihood.of(cells).of_rows(density.n_rows)
+    likelihood = _Likelihood.of(cells, density.n_rows)
     again = [_maximised(likelihood, fit.penalty, fit.coefficients, tolerance=_ROUGHLY) for fit in density.fits]
     mass = _model(cells.folded)[0].mass(np.stack([fit.coefficients for fit in again]))
     return np.asarray(density.weights / density.weights.sum() @ mass)
@@ -326,16 +320,14 @@ class _Likelihood(NamedTuple):
     grid: Floats
 
     @classmethod
-    def of(cls, cells: Cells) -> _Likelihood:
+    def of(cls, cells: Cells, n_rows: float) -> _Likelihood:
+        """The likelihood of the cells, as if they held ``n_rows`` rows in all."""
         logs = cells.log_likelihood(np.append(_fraction(_grid(cells.folded)), 0.5))
         # For a tie of very many votes, 1/2 is far more likely than any point of the grid, and all these would be zero.
         logs -= logs[:, :-1].max(axis=1, keepdims=True)
         values = np.exp(np.minimum(logs, _MOST_LIKELY))
-        return cls(values[:, :-1], values[:, -1], cells.rows, _model(cells.folded)[0].grid)
-
-    def of_rows(self, n_rows: float) -> _Likelihood:
-        """The same likelihood, scaled to ``n_rows`` rows in all."""
-        return self._replace(rows=self.rows * (n_rows / self.rows.sum()))
+        rows = cells.rows * (n_rows / cells.rows.sum())
+        return cls(values[:, :-1], values[:, -1], rows, _model(cells.folded)[0].grid)
 
 
 class _Fit(NamedTuple):

@@ -111,11 +111,6 @@ class Fit:
     inflation: float
     label: int | None = None
 
-    @property
-    def method(self) -> str:
-        """The name of the method in `rfsize.size`."""
-        return "plugin" if self.density is None else "smooth"
-
     def loss(self, sizes: Int64s) -> Floats:
         """Mean disagreement of forests of these sizes with the unlimited forest, shape (n_sizes,)."""
         factor = interpolated(sizes, ODD_SIZES, self.factor[None])[0]

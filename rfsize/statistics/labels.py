@@ -353,7 +353,7 @@ def _without_each_block(fitted: _Fitted, blocks: Blocks, has_votes: Bools) -> Fl
 def _details(outputs: TreeOutputs, criterion: Criterion, fitted: _Fitted, n_kept: int) -> LabelDetails:
     """The details of an estimate, if ``n_kept`` trees are kept."""
     rows, _, weights, fits, _ = fitted
-    classes, below_alpha, by_class = outputs.classes.tolist(), None, {}
+    classes, below_alpha, by_class, probabilities = outputs.classes.tolist(), None, {}, None
     shares = np.bincount(rows.leader[rows.used], minlength=len(classes)) / np.count_nonzero(rows.used)
     if criterion.average == "micro":
         losses = _losses_of_rows(fitted, n_kept, max(1, len(rows.used) // _ROWS_OF_SHARE))
@@ -362,21 +362,16 @@ def _details(outputs: TreeOutputs, criterion: Criterion, fitted: _Fitted, n_kept
         kinds, of_kinds = _of_kinds(rows, label)
         curves = [_curve(fit(rows, kind, criterion.method, with_draws=False)) for kind in kinds]
         by_class[classes[label]] = averaged(curves, of_kinds)
+    scores = outputs.scores
+    if scores is not None and outputs.predictor is not None and scores.are_finite():
+        probabilities = outputs.predictor.predictions(scores.mean[scores.n_votes > 0]).mean(axis=0).tolist()
     return LabelDetails(
         voting="soft" if rows.of_scores else "hard",
         predict_voting=None if outputs.predictor is None else outputs.predictor.voting,
-        method=fits[int(np.argmax(weights))].method,
+        method="plugin" if fits[int(np.argmax(weights))].density is None else "smooth",
         tie_warning=next((of_kind.tie_warning for of_kind in fits if of_kind.tie_warning is not None), None),
         label_shares=dict(zip(classes, shares.tolist(), strict=True)),
         by_class=by_class,
-        probabilities=_probabilities(outputs),
+        probabilities=probabilities,
         below_alpha=below_alpha,
     )
-
-
-def _probabilities(outputs: TreeOutputs) -> list[float] | None:
-    scores, predictor = outputs.scores, outputs.predictor
-    if scores is None or predictor is None or not scores.are_finite():
-        return None
-    means = predictor.predictions(scores.mean[scores.n_votes > 0]).mean(axis=0)
-    return list(np.asarray(means).tolist())
