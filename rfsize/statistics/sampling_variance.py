@@ -222,7 +222,7 @@ def _by_rows(outputs: TreeOutputs, bags: Any) -> Floats:
         ratio = 3.0 * of_all.error / max(of_all.by_rows, of_all.error, np.finfo(np.float64).tiny)
         enough = int(float(f"{max(ratio, 1.1) * outputs.n_trees:.2g}"))
         noise = f"{how_many(outputs.n_trees, 'tree')} do not tell from noise what other training rows would bring"
-        advice = f"train some {enough:,} trees or more, or take more rows at once"
+        advice = f"train some {enough:,} trees or more, take more rows at once, or give the bags of this very model"
         raise FewVotesError(f"{noise}: {advice}", enough=enough)
     return _shrunk(variances, known.n_units)
 
