@@ -292,12 +292,12 @@ def banfield_size(
     window, batch = whole("window", window, at_least=1), whole("batch", batch, at_least=1)
     if n_trees < batch:
         raise ValueError(f"{n_trees} trees are fewer than a batch of {batch}: give more trees, or a smaller batch")
-    bags = None if inbag is None else np.asarray(inbag)
-    if bags is not None and (bags.dtype != np.bool_ or bags.shape != votes.T.shape):
+    bags = np.zeros(votes.T.shape, dtype=np.bool_) if inbag is None else np.asarray(inbag)
+    if bags.dtype != np.bool_ or bags.shape != votes.T.shape:
         shapes = f"{votes.T.shape}, as rfsize.inbag returns it; found {bags.dtype}, shape {bags.shape}"
         raise ValueError(f"inbag must be of bool and shape (T, n_rows) = {shapes}")
     correct, voted = np.zeros((2, n_trees))
-    for right, has_vote in _right_by_size(votes, truth, n_classes, may_vote=None if bags is None else ~bags.T):
+    for right, has_vote in _right_by_size(votes, truth, n_classes, may_vote=~bags.T):
         correct += right.sum(axis=0)
         voted += has_vote.sum(axis=0)
     if voted[0] == 0:
@@ -318,14 +318,13 @@ def _checked(tree_votes: ArrayLike, y: ArrayLike, classes: ArrayLike | None) -> 
     """Votes, class index of each row, and number of classes; ``ValueError`` if they do not fit."""
     votes = np.asarray(tree_votes)
     if votes.ndim != 2 or votes.size == 0 or votes.dtype.kind not in "iub":
-        shape = f"whole numbers of shape (n_rows, T); found shape {votes.shape}, dtype {votes.dtype}"
-        raise ValueError(f"tree_votes must hold the class index of each tree, {shape}")
+        raise ValueError(f"tree_votes must be class indices, shape (n_rows, T), found {votes.dtype} {votes.shape}")
     known = np.arange(np.clip(int(votes.max()) + 1, 1, MAX_CLASSES)) if classes is None else np.asarray(classes)
     if known.ndim != 1 or len(set(known.tolist())) < len(known):
         raise ValueError(f"classes must name each class index once, found {classes!r}")
-    if votes.min() < 0 or votes.max() >= len(known):
-        last = f"{len(known) - 1}; found {votes.min()} to {votes.max()}"
-        raise ValueError(f"tree_votes must hold class indices from 0 to {last}")
+    low, high = votes.min(), votes.max()
+    if low < 0 or high >= len(known):
+        raise ValueError(f"tree_votes must be class indices from 0 to {len(known) - 1}, found {low} to {high}")
     try:
         return votes, class_indices(known, y, len(votes)), len(known)
     except ValueError as error:

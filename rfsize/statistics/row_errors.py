@@ -77,7 +77,7 @@ def _over_rows(
     if terms:
         return np.array(terms), clusters
     kept = without_groups(clusters, _GROUPS)
-    values = [[value_or_nan(metric, rows[on], of_forest[on]) for metric, of_forest in pairs] for on in kept]
+    values = [[value_or_nan(metric, rows[part], of_forest[part]) for metric, of_forest in pairs] for part in kept]
     return np.array(values).T, None
 
 

@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -120,9 +121,8 @@ class ForestParts:
         now = self.metric.influence(truth, self.whole, weight)
         lost = np.zeros((len(kinds), len(self.rows)))
         for of_kind, forests in zip(lost, kinds, strict=True):
-            for predicted in self._in_turn(forests):
-                for of_forest in predicted:
-                    of_kind += (self.metric.influence(truth, of_forest, weight) - now) / len(forests)
+            for of_forest in chain.from_iterable(self._in_turn(forests)):
+                of_kind += (self.metric.influence(truth, of_forest, weight) - now) / len(forests)
         _, cluster = np.unique(self.clusters, return_inverse=True)
         by_cluster = np.stack([np.bincount(cluster, weights=of_kind) for of_kind in lost])
         return np.asarray(by_cluster @ by_cluster.T)
@@ -133,11 +133,9 @@ class ForestParts:
 
         def values(forests: Floats) -> Floats:
             """Mean of the metric of the forests, without each group of rows, shape (n_groups,)."""
-            by_forest = [
-                [value_or_nan(self.metric, self.rows[on], of_forest[on]) for on in without]
-                for predicted in self._in_turn(forests)
-                for of_forest in predicted
-            ]
+            by_forest = []
+            for of_forest in chain.from_iterable(self._in_turn(forests)):
+                by_forest.append([value_or_nan(self.metric, self.rows[on], of_forest[on]) for on in without])
             return np.asarray(np.mean(by_forest, axis=0))
 
         whole = values(np.ones((1, len(self.total))))
