@@ -159,7 +159,7 @@ def instance_size(alpha: ArrayLike, pi: ArrayLike) -> Floats:
     >>> instance_size(0.99, [0.9, 0.6, 0.51, 0.5]).tolist()
     [5.0, 133.0, 13527.0, inf]
     """
-    confidence, fraction = np.broadcast_arrays(_checked_alpha(alpha), _checked_fractions(pi))
+    confidence, fraction = np.broadcast_arrays(_checked_shares("alpha", alpha), _checked_fractions(pi))
     # `smallest_size` takes one loss; here each row has its own, and all are bisected at once.
     allowed = (1.0 - confidence) * (1.0 + _ROUNDING)
     # Sizes are T = 2h + 1. Throughout, low is too small; high is large enough on each row that is reachable.
@@ -285,7 +285,7 @@ def ensemble_size(alpha: float, pi: ArrayLike, weights: ArrayLike | None = None)
     3
     """
     weight, fraction = _checked_weights(pi, weights), _checked_fractions(pi)
-    level = 1.0 - _single("alpha", _checked_alpha(alpha))
+    level = 1.0 - _single("alpha", _checked_shares("alpha", alpha))
     return smallest_size(lambda size: float(np.average(disagreement(size, fraction), weights=weight)), level, odd=True)
 
 
@@ -469,7 +469,7 @@ def instance_size_closed_form(alpha: ArrayLike, pi: ArrayLike) -> Floats:
     >>> instance_size_closed_form(0.99, [0.9, 0.6, 0.51, 0.5]).round().tolist()
     [3.0, 130.0, 13524.0, inf]
     """
-    confidence, fraction = np.broadcast_arrays(_checked_alpha(alpha), _checked_fractions(pi))
+    confidence, fraction = np.broadcast_arrays(_checked_shares("alpha", alpha), _checked_fractions(pi))
     quantile = np.maximum(ndtri(confidence), 0.0)
     margin = np.abs(fraction - 0.5)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -511,7 +511,7 @@ def size_tail(n_trees: ArrayLike, alpha: ArrayLike, density_at_half: ArrayLike) 
     [0.1163, 0.0116]
     """
     trees = _in_range("n_trees", n_trees, 1, _LARGEST_OF_POWER_LAWS)
-    quantile = np.maximum(ndtri(_checked_alpha(alpha)), 0.0)
+    quantile = np.maximum(ndtri(_checked_shares("alpha", alpha)), 0.0)
     return np.minimum(_checked_density(density_at_half) * quantile / np.sqrt(trees), 1.0)
 
 
@@ -563,7 +563,7 @@ def asymptotic_size(alpha: ArrayLike, density_at_half: ArrayLike) -> Floats:
     >>> asymptotic_size([0.99, 0.999], density_at_half=0.5).round().tolist()
     [398.0, 39789.0]
     """
-    return (_checked_density(density_at_half) * HALF_NORMAL / (1.0 - _checked_alpha(alpha))) ** 2
+    return (_checked_density(density_at_half) * HALF_NORMAL / (1.0 - _checked_shares("alpha", alpha))) ** 2
 
 
 @overload
@@ -671,10 +671,6 @@ def _checked_sizes(n_trees: ArrayLike) -> Floats:
 
 def _checked_fractions(pi: ArrayLike) -> Floats:
     return _in_range("vote fractions", pi, 0, 1)
-
-
-def _checked_alpha(alpha: ArrayLike) -> Floats:
-    return _checked_shares("alpha", alpha)
 
 
 def _checked_shares(name: str, value: ArrayLike) -> Floats:

@@ -67,7 +67,7 @@ class Criterion:
     @property
     def name(self) -> str:
         """The ``metric`` of `rfsize.size` in words."""
-        return self.metric if isinstance(self.metric, str) else name_of(self.metric)
+        return name_of(self.metric)
 
     @property
     def kind(self) -> str:
@@ -154,7 +154,7 @@ def make_criterion(
         reason = f"with metric={metric!r} tolerance says how far off it may be. Leave it out"
         refuse_unused(reason, **given, threshold=None if goes_by_labels(metric) else threshold)
     if tolerance is not None or (target == "limit" and metric not in PREDICTIONS):
-        check_tolerance(metric, tolerance)
+        _check_tolerance(metric, tolerance)
     # Numbers of NumPy would print in another way, and ``json`` cannot write them.
     numbers = {"alpha": given.get("alpha"), "tolerance": tolerance, "confidence": confidence}
     given |= {name: float(number) for name, number in numbers.items() if number is not None}
@@ -168,7 +168,7 @@ def check_options(
 
     ``options`` are alpha, target, average, voting and method; each may be None.
     """
-    _check_metric(one_name(metric))
+    _checked_metric(metric)
     if tolerance is not None:
         positive("tolerance", tolerance)
     if options.get("alpha") is not None:
@@ -187,9 +187,7 @@ def loss_level(criterion: Criterion, level: float) -> float:
 
 def loss_of(metric: MetricLike) -> Criterion:
     """A criterion of a metric at no level, for the losses of forests, which do not depend on the level."""
-    metric = one_name(metric)
-    _check_metric(metric)
-    return Criterion(metric)
+    return Criterion(_checked_metric(metric))
 
 
 def resolve(criterion: Criterion, n_classes: int, *, in_training: bool = False) -> Criterion:
@@ -205,7 +203,7 @@ def resolve(criterion: Criterion, n_classes: int, *, in_training: bool = False) 
     if criterion.metric == "auto" and not n_classes:
         criterion = replace(criterion, metric="scores")
     elif criterion.metric == "auto" and criterion.why is None:
-        check_tolerance("labels", criterion.tolerance)
+        _check_tolerance("labels", criterion.tolerance)
         criterion = replace(criterion, metric="labels")
     if criterion.metric == "labels" and not n_classes:
         raise NotAForestError("a regression forest casts no votes, so it has no labels to size: take metric='scores'")
@@ -226,20 +224,20 @@ def check_classes(n_classes: int, metric: str, average: str) -> None:
         raise ValueError("average='macro' is over classes, and the forest predicts numbers: leave average out")
 
 
-def _check_metric(metric: MetricLike) -> None:
-    if metric in NAMES or is_metric(metric):
-        return
-    advice = "; or a scikit-learn scorer, by its name or from sklearn.metrics.make_scorer"
-    choice("metric", metric, NAMES, advice, others=other_names())
+def _checked_metric(metric: MetricLike) -> MetricLike:
+    """rfsize's name of a metric; ``ValueError`` if it is none."""
+    metric = one_name(metric)
+    if metric not in NAMES and not is_metric(metric):
+        advice = "; or a scikit-learn scorer, by its name or from sklearn.metrics.make_scorer"
+        choice("metric", metric, NAMES, advice, others=other_names())
+    return metric
 
 
-def check_tolerance(metric: MetricLike, tolerance: float | None) -> None:
-    """Raise ``ValueError`` if a tolerance is given for labels or is missing for anything else, or is not positive."""
-    if tolerance is not None:
-        if metric == "labels":
-            raise ValueError("labels stay equal on a share alpha of the rows, and have no tolerance: leave it out")
-        positive("tolerance", tolerance)
-    elif metric not in ("auto", "labels"):
+def _check_tolerance(metric: MetricLike, tolerance: float | None) -> None:
+    """Raise ``ValueError`` if a tolerance is given for labels or is missing for anything else."""
+    if tolerance is not None and metric == "labels":
+        raise ValueError("labels stay equal on a share alpha of the rows, and have no tolerance: leave tolerance out")
+    if tolerance is None and metric not in ("auto", "labels"):
         raise ValueError(f"metric={metric!r} needs a tolerance, such as tolerance=0.01: how far off it may be")
 
 
@@ -261,14 +259,13 @@ def checked_tolerance(metric: str, tolerance: float | None, voting: str) -> floa
     choice("metric", metric, ("labels", *PREDICTIONS))
     if metric != "labels":
         refuse_voting(voting)
-    check_tolerance(metric, tolerance)
-    return float(tolerance or 0.0)
+    _check_tolerance(metric, tolerance)
+    return 0.0 if tolerance is None else positive("tolerance", tolerance)
 
 
 def _check_certificate(metric: MetricLike, method: str | None) -> None:
     reason = "it says how T* is estimated, and a certificate estimates nothing. Leave it out"
     refuse_unused(reason, method=method)
     if metric not in ("auto", "labels", *PREDICTIONS):
-        name = metric if isinstance(metric, str) else name_of(metric)
         advice = "take metric='labels', 'probabilities' or 'scores', and give y to see what metrics lose"
-        raise ValueError(f"a certificate bounds a share of rows, and {name} is none: {advice}")
+        raise ValueError(f"a certificate bounds a share of rows, and {name_of(metric)} is none: {advice}")
