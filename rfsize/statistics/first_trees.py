@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from rfsize import _core
 from rfsize._util import Bools, Caution, Floats, Int64s, how_many
 from rfsize.counting.outputs import TreeOutputs, predictor_of, task_of, voting_of
-from rfsize.counting.task import Task
 from rfsize.counting.training_rows import TreesOnRows, training_rows_error
 from rfsize.exceptions import NotConvergedWarning, TrainingRowsWarning
 from rfsize.models.link import Link, Predictor
@@ -68,7 +67,12 @@ def certify(outputs: TreeOutputs, criterion: Criterion) -> Estimate:
     ValueError
         If the rows are training rows or too few, or the outputs refer to no model.
     """
-    trees = TreesOnRows(_task_to_certify_on(outputs))
+    refuse_to_certify(outputs.source)
+    if any(caution.category is TrainingRowsWarning for caution in outputs.warnings):
+        raise training_rows_error()
+    if outputs.task is None:
+        raise ValueError("target='model' needs the model, and these outputs have none: give the model and all rows")
+    trees = TreesOnRows(outputs.task)
     forest = trees.forest
     voting = voting_of(outputs, criterion.voting) if criterion.of_labels else "soft"
     if voting == "hard" and not isinstance(forest, Forest):
@@ -141,16 +145,6 @@ def refuse_to_certify(source: str) -> None:
         f"target='model' compares the first trees with all trees on the same rows, and {why}: give rows that the "
         "forest was not trained on, or leave target out"
     )
-
-
-def _task_to_certify_on(outputs: TreeOutputs) -> Task:
-    """The forest on the rows; ``ValueError`` if the rows cannot certify, or no model is known."""
-    refuse_to_certify(outputs.source)
-    if any(caution.category is TrainingRowsWarning for caution in outputs.warnings):
-        raise training_rows_error()
-    if outputs.task is None:
-        raise ValueError("target='model' needs the model, and these outputs have none: give the model and all rows")
-    return outputs.task
 
 
 # Counting

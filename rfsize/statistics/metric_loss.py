@@ -175,7 +175,11 @@ class MetricLoss:
     def loss(self, n_trees: int | Int64s, quantile: float = 0.5) -> Floats:
         """The expected loss of ``n_trees`` trees, or a quantile of it; more trees never lose more."""
         law, trees = self.at(quantile), np.asarray(n_trees, dtype=np.float64)
-        sizes, losses = self._known(law, quantile)
+        z, (*smaller, halves) = float(ndtri(quantile)), self.measured
+        measured = [of_size.at(z) + law.loss(of_size.against) for of_size in smaller]
+        # Measured sizes, smallest first, up to halves, lose no less than larger ones.
+        sizes = np.array([of_size.n_trees for of_size in self.measured])
+        losses = np.maximum.accumulate([law.loss(halves.n_trees), *measured[::-1]])[::-1]
         between = np.interp(1.0 / trees, 1.0 / sizes[::-1], losses[::-1])
         below = losses[0] * sizes[0] / trees
         return np.where(trees < sizes[0], below, np.where(trees < sizes[-1], between, law.c / (trees + law.d)))
@@ -203,13 +207,6 @@ class MetricLoss:
         halves = self.measured[-1]
         share = (1.0 / self.n_votes - 1.0 / n_trees) / (1.0 / halves.n_trees - 1.0 / halves.against)
         return share * halves.loss, share * halves.error
-
-    def _known(self, law: Law, quantile: float) -> tuple[Floats, Floats]:
-        """Measured sizes, smallest first, up to halves, and their losses: no smaller than those of larger sizes."""
-        z, (*smaller, halves) = float(ndtri(quantile)), self.measured
-        losses = [measured.at(z) + law.loss(measured.against) for measured in smaller]
-        sizes = np.array([measured.n_trees for measured in self.measured])
-        return sizes, np.maximum.accumulate([law.loss(halves.n_trees), *losses[::-1]])[::-1]
 
 
 def metric_loss(

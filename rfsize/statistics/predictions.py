@@ -178,13 +178,9 @@ def _drawn(scores: Scores, draws: int) -> Floats:
     drawn = np.random.default_rng(SEED).standard_normal((n_rows, draws, n_scores))
     for start, stop in blocks(n_rows, n_scores**2, what="scores"):
         rows = slice(start, stop)
-        drawn[rows] = drawn[rows] @ _root_of_covariance(scores.take(rows)).transpose(0, 2, 1)
+        covariance = scores.take(rows).covariances()
+        # The covariance is singular if there are fewer trees than classes, or if scores add up to a constant.
+        least = np.trace(covariance, axis1=1, axis2=2) * 1e-9 + 1e-200
+        root = np.linalg.cholesky(covariance + least[:, None, None] * np.eye(n_scores))
+        drawn[rows] = drawn[rows] @ root.transpose(0, 2, 1)
     return drawn
-
-
-def _root_of_covariance(scores: Scores) -> Floats:
-    """Lower triangular root of each row's covariance of the classes' scores, shape (n_rows, n_scores, n_scores)."""
-    covariance = scores.covariances()
-    # The covariance is singular if there are fewer trees than classes, or if scores add up to a constant.
-    least = np.trace(covariance, axis1=1, axis2=2) * 1e-9 + 1e-200
-    return np.asarray(np.linalg.cholesky(covariance + least[:, None, None] * np.eye(scores.n_scores)))

@@ -48,9 +48,15 @@ def metric_error(
     """
     terms, in_clusters = _over_rows(metrics, predicted, rows, clusters)
     total = terms[0] if len(terms) == 1 else terms[0] - terms[1]
-    if in_clusters is not None:
-        return row_error(total, in_clusters)
-    return math.sqrt(float(delete_group_covariance(total[:, None])[0, 0])), len(total) - 1.0
+    if in_clusters is None:
+        return math.sqrt(float(delete_group_covariance(total[:, None])[0, 0])), len(total) - 1.0
+    by_cluster = _by_cluster(total, in_clusters)
+    n_clusters, squares = len(by_cluster), by_cluster**2
+    variance = float(squares.sum())
+    # A few rows may dominate the metric, such as those of a rare class: Satterthwaite's degrees of freedom.
+    tails = n_clusters * float(np.sum((squares / variance) ** 2)) if variance > 0.0 else 1.0
+    freedom = min(n_clusters - 1.0, max(1.0, 2.0 * n_clusters / max(tails - 1.0, 1e-9)))
+    return math.sqrt(variance * n_clusters / (n_clusters - 1.0)), freedom
 
 
 def metric_covariance(metric: Metric, predicted: Sequence[Floats], rows: Int64s, clusters: Int64s) -> Floats:
@@ -79,24 +85,6 @@ def _over_rows(
     kept = without_groups(clusters, _GROUPS)
     values = [[value_or_nan(metric, rows[part], of_forest[part]) for metric, of_forest in pairs] for part in kept]
     return np.array(values).T, None
-
-
-def row_error(influence: Floats, clusters: Int64s) -> tuple[float, float]:
-    """Standard error of a metric over other rows or clusters of rows, and its degrees of freedom.
-
-    Parameters
-    ----------
-    influence : ndarray of float, shape (n_rows,)
-        What each row adds to the metric.
-    clusters : ndarray of int64, shape (n_rows,)
-    """
-    by_cluster = _by_cluster(influence, clusters)
-    n_clusters, squares = len(by_cluster), by_cluster**2
-    variance = float(squares.sum())
-    # A few rows may dominate the metric, such as those of a rare class: Satterthwaite's degrees of freedom.
-    tails = n_clusters * float(np.sum((squares / variance) ** 2)) if variance > 0.0 else 1.0
-    freedom = min(n_clusters - 1.0, max(1.0, 2.0 * n_clusters / max(tails - 1.0, 1e-9)))
-    return math.sqrt(variance * n_clusters / (n_clusters - 1.0)), freedom
 
 
 def _by_cluster(influence: Floats, clusters: Int64s) -> Floats:
