@@ -114,8 +114,8 @@ class MetricLoss:
     law : Law
         The loss of T trees, if it is significant. If d is too large for c to be known, the law with the largest d that
         is trusted.
-    offset : float
-        The d that fits the losses of halves and quarters.
+    tree_factor_needed : float
+        How many times as many trees would determine c, if d is too large for the trees at hand; otherwise 1.
     error : float
         Standard error of log c.
     is_significant : bool
@@ -134,7 +134,7 @@ class MetricLoss:
     worse: float
     tree_error: float
     law: Law = _NO_LAW
-    offset: float = 0.0
+    tree_factor_needed: float = 1.0
     error: float = math.inf
     is_significant: bool = False
     seed_sd: float = math.nan
@@ -154,13 +154,6 @@ class MetricLoss:
         """Whether halves of the trees are clearly better than all trees."""
         halves = self.measured[-1]
         return halves.loss < -_SIGNIFICANT * halves.error
-
-    @property
-    def tree_factor_needed(self) -> float:
-        """How many times as many trees would determine c, if d is too large for the trees at hand; otherwise 1."""
-        if not self.is_significant or self.offset <= _MAX_OFFSET * self.n_votes:
-            return 1.0
-        return float(np.clip(2.0 * self.offset / (_MAX_OFFSET * self.n_votes), 2.0, 10.0))
 
     def at(self, quantile: float) -> Law:
         """The law at a quantile of c; if the loss is not significant, 0 below the median."""
@@ -296,17 +289,18 @@ def _worse(metric: Metric, changes: Floats) -> float:
 
 
 def _fitted(votes: _Votes, halves: float, quarters: float, covariance: Floats) -> dict[str, Any]:
-    """``law``, ``offset``, ``error`` and ``is_significant`` of `MetricLoss`."""
+    """``law``, ``tree_factor_needed``, ``error`` and ``is_significant`` of `MetricLoss`."""
     is_significant = bool(halves > _SIGNIFICANT * math.sqrt(covariance[0, 0]) and quarters > 0.0)
-    error, offset, largest = math.inf, 0.0, _MAX_OFFSET * votes.mean[0]
+    error, factor, largest = math.inf, 1.0, _MAX_OFFSET * votes.mean[0]
     law = votes.law(halves, quarters) if min(halves, quarters) > 0.0 else Law(0.0, 0.0)
     if is_significant:
         slopes = _slopes_of_log_c(votes, np.array([halves, quarters]))
         error = math.hypot(_root(float(slopes @ covariance @ slopes)), _MODEL_ERROR)
         is_significant = error <= _MAX_ERROR or law.d > largest
     if is_significant and law.d > largest:
-        offset, law = law.d, Law(halves / votes.loss_over_c(_HALVES, largest), largest)
-    return {"law": law, "offset": offset, "error": error, "is_significant": is_significant}
+        factor = float(np.clip(2.0 * law.d / largest, 2.0, 10.0))
+        law = Law(halves / votes.loss_over_c(_HALVES, largest), largest)
+    return {"law": law, "tree_factor_needed": factor, "error": error, "is_significant": is_significant}
 
 
 def shared_error(blocks: ForestParts) -> float:
