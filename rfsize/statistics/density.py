@@ -248,13 +248,6 @@ def vote_fractions() -> Floats:
     return _model(True)[0].fractions
 
 
-def tie_warning(peak: float, what: str) -> str | None:
-    """Why a density with this `Density.peak`, fitted to ``what``, cannot be trusted; None if it can."""
-    if peak <= MOST_PEAKED:
-        return None
-    return f"the {what} show more rows at a tie than a smooth density has, so T* may be far larger than the estimate"
-
-
 def _peak(likelihood: _Likelihood, mass: Floats) -> float:
     """Twice the log-likelihood ratio of the best share of rows at 1/2 against no such rows."""
     gain = likelihood.tied / (likelihood.values @ mass) - 1.0

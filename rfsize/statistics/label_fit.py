@@ -34,12 +34,12 @@ from rfsize._util import Bools, Floats, Int64s, in_percent
 from rfsize.counting.sums import Blocks, Scores, leading
 from rfsize.statistics.curve import REPLICATES, SEED, SIZES, interpolated
 from rfsize.statistics.density import (
+    MOST_PEAKED,
     Density,
     MarginCells,
     VoteCells,
     fit_density,
     fitted_again,
-    tie_warning,
     vote_fractions,
 )
 from rfsize.statistics.margins import Margins, Sample, VoteCounts, halves, measured
@@ -253,9 +253,10 @@ def fit(rows: LabelRows, kind: Kind, method: str, *, with_draws: bool = True) ->
     if method != "plugin":
         every = distance if label is None else measured(rows.where(among), rows.cut, label)
         density = fit_density(_cells(every, folded=label is None), with_draws=with_draws)
-        warning = tie_warning(density.peak, "scores" if rows.of_scores else "votes")
-        if method == "auto" and warning is not None:
-            density = None
+        if density.peak > MOST_PEAKED:
+            what = f"the {'scores' if rows.of_scores else 'votes'} show more rows at a tie than a smooth density has"
+            warning = f"{what}, so T* may be far larger than the estimate"
+            density = None if method == "auto" else density
     of_votes, ones = isinstance(distance, VoteCounts), np.ones(len(ODD_SIZES))
     if density is None:
         points, mass = _points(distance)
