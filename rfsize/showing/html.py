@@ -1,4 +1,4 @@
-"""Pages of HTML: a result's page as records without HTML, its pictures as SVG, and the templates.
+"""Pages of HTML: a result's page as a record without HTML, its pictures as SVG, and the templates.
 
 The templates escape all text, because names of classes may come from strangers.
 """
@@ -6,14 +6,10 @@ The templates escape all text, because names of classes may come from strangers.
 from __future__ import annotations
 
 import io
-import platform
 import re
-import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from functools import cache
-from importlib.metadata import entry_points, version
+from datetime import date
+from importlib.metadata import version
 from importlib.util import find_spec
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,22 +18,7 @@ from rfsize._files import written_whole
 from rfsize._util import printable
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
     from matplotlib.axes import Axes
-
-
-class KeyNumber(NamedTuple):
-    """A number that the page prints large.
-
-    Attributes
-    ----------
-    what, value, note : str
-        What the number is, the number, and a note on it.
-    """
-
-    what: str
-    value: str
-    note: str = ""
 
 
 class Table(NamedTuple):
@@ -47,7 +28,7 @@ class Table(NamedTuple):
     ----------
     heads : tuple of str, length n_columns
         Heads of the columns.
-    rows : tuple of tuple of str, shape (n_rows, n_columns)
+    rows : sequence of tuple of str, shape (n_rows, n_columns)
         Cells.
     marked : int or None
         Index of the row to highlight.
@@ -56,24 +37,9 @@ class Table(NamedTuple):
     """
 
     heads: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    rows: Sequence[tuple[str, ...]]
     marked: int | None = None
     title: str = ""
-
-
-class Alert(NamedTuple):
-    """A warning on the page.
-
-    Attributes
-    ----------
-    text : str
-        What is lost or wrong.
-    call : str
-        Python call that fixes it; empty if no single call does.
-    """
-
-    text: str
-    call: str = ""
 
 
 class Picture(NamedTuple):
@@ -91,60 +57,28 @@ class Picture(NamedTuple):
     draw: Callable[[Axes], Any]
 
 
-class Section(NamedTuple):
-    """A section of the page.
-
-    Attributes
-    ----------
-    title : str
-        Heading; empty for none.
-    text : tuple of str
-        Paragraphs.
-    pictures : tuple of Picture
-        Figures, before the tables.
-    tables : tuple of Table
-        Tables.
-    """
-
-    title: str
-    text: tuple[str, ...] = ()
-    pictures: tuple[Picture, ...] = ()
-    tables: tuple[Table, ...] = ()
-
-
-@dataclass(frozen=True)
-class Page:
+class Page(NamedTuple):
     """The contents of a result's page.
 
     Attributes
     ----------
     title : str
         What the result is about.
-    verdict : str
-        The answer, in one sentence.
-    is_good : bool or None
-        Whether the answer is what the user hopes for, without warnings. None if there is nothing to hope for, or if the
-        answer is only probable.
-    alerts : tuple of Alert
-        Warnings about the answer, and calls that fix them.
-    numbers : tuple of KeyNumber
-        Numbers that the page prints large.
-    sections : tuple of Section
-        The rest of the page.
+    lines : list of str
+        What is printed of it. The first line is the answer; a warning begins with "!".
+    pictures : list of Picture
+        Figures, before the tables.
+    tables : list of Table
+        Tables.
     code : str
         Python that applies the result; empty if there is nothing to apply.
-    origin : tuple of (str, str)
-        What the result was computed from, and how.
     """
 
     title: str
-    verdict: str
-    is_good: bool | None = None
-    alerts: tuple[Alert, ...] = ()
-    numbers: tuple[KeyNumber, ...] = ()
-    sections: tuple[Section, ...] = ()
+    lines: list[str]
+    pictures: list[Picture]
+    tables: list[Table]
     code: str = ""
-    origin: tuple[tuple[str, str], ...] = ()
 
 
 class Result:
@@ -157,7 +91,7 @@ class Result:
     def to_html(self, path: str | PathLike[str], *others: Result) -> None:
         """Write the result as an HTML page that you can send.
 
-        The page is one file that loads nothing else. Its only script copies code to the clipboard.
+        The page is one file that loads nothing else, and has no scripts.
 
         Parameters
         ----------
@@ -203,7 +137,6 @@ class Result:
 # From records to HTML
 
 _NEEDED = {"jinja2": "Jinja2", "matplotlib": "Matplotlib"}
-_FRAMEWORKS = "rfsize.frameworks"  # its entry points have the names of the frameworks' packages
 
 
 def _missing() -> list[str]:
@@ -215,25 +148,13 @@ def _rendered(template: str, results: Sequence[Result]) -> str:
     """A page on the first result, followed by the others; as a fragment, it fits into another page."""
     if missing := _missing():
         raise ImportError(f"a page of HTML needs {' and '.join(missing)}: pip install rfsize[report]")
+    from jinja2 import Environment, PackageLoader
+
+    options: dict[str, Any] = {"autoescape": True, "finalize": _plain, "trim_blocks": True, "lstrip_blocks": True}
+    environment = Environment(loader=PackageLoader("rfsize.showing"), **options)
     pages = [result.page() for result in results]
-    return _environment().get_template(template).render(pages=pages, written=datetime.now(UTC), versions=_versions())
-
-
-@cache
-def _environment() -> Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("rfsize.showing"),
-        autoescape=True,
-        finalize=_plain,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.globals["as_svg"] = as_svg
-    environment.filters["unbroken"] = _unbroken
-    return environment
+    of_rfsize = {"version": version("rfsize"), "today": date.today().isoformat(), "as_svg": as_svg}
+    return environment.get_template(template).render(pages=pages, **of_rfsize)
 
 
 def _plain(value: object) -> object:
@@ -241,20 +162,6 @@ def _plain(value: object) -> object:
     if not isinstance(value, str) or hasattr(value, "__html__"):
         return value
     return "\n".join(map(printable, value.split("\n")))
-
-
-def _unbroken(text: str) -> str:
-    """Keep a number and its unit on one line."""
-    return re.sub(r"(?<=\d) (?=%|[kMG]?B\b|[µmn]?s\b)", "\N{NO-BREAK SPACE}", text)
-
-
-def _versions() -> str:
-    """Versions of rfsize, the frameworks in use, NumPy and Python."""
-    names = sorted({entry.name for entry in entry_points(group=_FRAMEWORKS)} & sys.modules.keys())
-    used = [f"{name} {getattr(sys.modules[name], '__version__', '')}".rstrip() for name in names]
-    return ", ".join(
-        [f"rfsize {version('rfsize')}", *used, f"NumPy {version('numpy')}", f"Python {platform.python_version()}"]
-    )
 
 
 # Pictures
@@ -279,7 +186,7 @@ _STYLE: dict[Any, Any] = {
 }
 
 # In inches, small enough that a phone shows a picture in full width.
-_SIZE = 4.7, 3.7
+_SIZE = 4.7, 4.0
 
 
 def as_svg(picture: Picture) -> tuple[str, str]:

@@ -14,16 +14,13 @@ import numpy as np
 
 from rfsize._util import how_many, in_percent
 from rfsize.showing.text import (
+    axis_label,
     fraction_choice,
     from_to,
-    how_likely,
     importances_title,
-    most_changed,
-    sentence,
     shortened,
     shown_warnings,
     verdict,
-    words_of,
 )
 from rfsize.statistics.certify import CertifiedCurve
 from rfsize.statistics.curve import odd_sizes
@@ -41,6 +38,9 @@ if TYPE_CHECKING:
 _LINE, _TITLE = 70, 60  # characters of a line of a warning above a picture, and of a title
 _SIZES = 60  # at which losses are drawn
 _DRAWN = 40  # most columns of importances that a figure has room for
+_WIDE = 4.5  # inches of axes whose legend has two columns
+_MOST_TICKS = 7  # large numbers of trees that a logarithmic axis has room for
+_POWERS = 4  # of ten, between which a logarithmic axis has room for labels
 
 # An estimate with its interval.
 _MARK: dict[str, Any] = {"fmt": "o", "capsize": 4.0, "zorder": 4, "clip_on": False}
@@ -79,29 +79,21 @@ def faint(ax: Axes, linestyle: str) -> dict[str, Any]:
     return {"color": ink(ax), "alpha": 0.7, "linewidth": 1.0, "linestyle": linestyle}
 
 
-# Legends: the size of letters, their mean width, and the space of a line beside its label.
-_SMALL, _WIDE, _HANDLE = 0.833, 0.5, 3.0
-# Labels and margins make axes this many times wider.
-_BESIDE = 1.3
-
-
 def finish(ax: Axes) -> None:
     """Add a grid to finished axes, and the legend below them, where it covers no curve."""
     import matplotlib as mpl
     from matplotlib.transforms import ScaledTranslation
 
     draw_grid(ax)
-    letter, figure = mpl.rcParams["font.size"], ax.figure
-    below = ScaledTranslation(0.0, -letter * (4.0 if ax.get_xlabel() else 1.0) / 72.0, figure.dpi_scale_trans)
-    longest = max(map(len, ax.get_legend_handles_labels()[1]))
-    room = min(1.0, _BESIDE * ax.get_position().width) * 72.0 * figure.bbox.width / figure.dpi
+    lines = 4.0 if ax.get_xlabel() else 1.0
+    below = ScaledTranslation(0.0, -lines * mpl.rcParams["font.size"] / 72.0, ax.figure.dpi_scale_trans)
     legend = ax.legend(
         loc="upper center",
         bbox_to_anchor=(0.5, 0.0),
         bbox_transform=ax.transAxes + below,
-        ncols=2 if 2.0 * letter * _SMALL * (_WIDE * longest + _HANDLE) < room else 1,
+        ncols=2 if ax.bbox.width > _WIDE * ax.figure.dpi else 1,
         frameon=False,
-        fontsize=letter * _SMALL,
+        fontsize="small",
     )
     for text in legend.get_texts():
         text.set_parse_math(False)  # the text holds names of classes
@@ -115,24 +107,13 @@ def draw_grid(ax: Axes) -> None:
 
 def label_counts(axis: Axis) -> None:
     """Label a linear or logarithmic axis of trees with whole numbers."""
-    from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
 
-    if axis.get_scale() == "linear":
-        axis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 2.5, 5, 10]))
-
-    def label(trees: float, _: Any) -> str:
-        low, high = axis.get_view_interval()
-        is_crowded = axis.get_scale() == "log" and high > 10.0**_MANY_POWERS * low
-        return "" if is_crowded and round(np.log10(max(trees, 1.0))) % 2 else f"{trees:,.0f}"
-
-    axis.set_major_formatter(FuncFormatter(label))
+    is_log = axis.get_scale() == "log"
+    whole = MaxNLocator("auto", integer=True, steps=[1, 2, 2.5, 5, 10])
+    axis.set_major_locator(LogLocator(numticks=_MOST_TICKS) if is_log else whole)
+    axis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     axis.set_minor_formatter(NullFormatter())
-
-
-# With more powers of ten, a logarithmic axis has no room for labels between them.
-_POWERS = 4
-# With still more, it has room for only every other power of large numbers.
-_MANY_POWERS = 5
 
 
 def label_sparsely(axis: Axis, text: Callable[[float], str]) -> None:
@@ -189,11 +170,8 @@ def plot_report(report: Report, ax: Axes | None = None) -> Axes:
     """
     ax = new_axes(height=4.8) if ax is None else ax
     draw_size(report, ax)
-    title = f"The forest is {how_likely(report)}{'large enough' if report.enough else 'too small'}"
-    if report.certificate is not None:
-        title = sentence(verdict(report)).rstrip(".")
     lines = [line for warning in shown_warnings(report) for line in wrap(f"! {warning.text}", _LINE)]
-    drawn = ax.set_title("\n".join([*lines, title]))
+    drawn = ax.set_title("\n".join([*lines, *wrap(verdict(report), _LINE)]))
     drawn.set_parse_math(False)
     if lines:
         drawn.set_fontsize("medium")
@@ -233,8 +211,7 @@ def _draw_loss(report: Report, ax: Axes, largest: float) -> None:
         ax.plot(sizes, spread, **faint(ax, "--"), label="from seed to seed (standard deviation)")
     level = in_percent(1.0 - criterion.level) if criterion.is_share else f"{criterion.level:g}"
     ax.axhline(criterion.level, **faint(ax, ":"), label=f"asked for: {level}")
-    words = words_of(criterion)
-    ax.set_ylabel(words.agreement or words.loss)
+    ax.set_ylabel(axis_label(criterion))
     if losses.any():
         ax.set_yscale("log")
         lowest = min(losses[losses > 0.0].min(), criterion.level)
@@ -267,19 +244,6 @@ def _mark_size(report: Report, ax: Axes, largest: float) -> None:
 def _mark_forest(ax: Axes, n_trees: int, what: str = "your forest") -> None:
     """Draw a line at the number of trees of the forest."""
     ax.axvline(n_trees, color="C1", linestyle="-.", label=f"{what}: {how_many(n_trees, 'tree')}")
-
-
-def draw_by_class(report: Report, ax: Axes) -> None:
-    """Draw the share of labels that change, for the classes that change most, and the share that may on average."""
-    n_trees, level = int(report.n_trees), report.criterion.level
-    changed = {label: curve.at(n_trees) for label, curve in report.estimate.details.by_class.items()}
-    most, which = most_changed(changed, lambda label: changed[label])
-    draw_shares(ax, most, [changed[label] for label in most], None, which)
-    ax.axvline(level, **faint(ax, ":"), label=f"asked for: {in_percent(level)}")
-    ax.set_xlim(right=max(ax.get_xlim()[1], 1.1 * level))
-    ax.set_xlabel("labels that still change")
-    ax.set_title(f"By class, with {how_many(n_trees, 'tree')}")
-    finish(ax)
 
 
 # Scores, importances and fractions

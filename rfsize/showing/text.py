@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -94,58 +94,26 @@ def most_changed(classes: Iterable[_Class], change: Callable[[_Class], float]) -
 # Criteria
 
 
-class Words(NamedTuple):
-    """What sentences and pictures call a criterion.
-
-    Attributes
-    ----------
-    title : str
-        The number that is estimated, such as "T*(0.99)".
-    aim : str
-        What a forest of T* trees does, such as "give the labels of an unlimited forest on 99 % of the rows".
-    loss : str
-        The loss.
-    agreement : str
-        The share of rows that stays the same; empty for a criterion that is not about rows.
-    """
-
-    title: str
-    aim: str
-    loss: str
-    agreement: str = ""
-
-
-def words_of(criterion: Criterion) -> Words:
-    """What sentences and pictures call a criterion."""
-    name, level, top, macro = criterion.name, level_in_words(criterion), criterion.top, criterion.average == "macro"
+def title_of(criterion: Criterion) -> str:
+    """What T* of labels, predictions or a metric is called, such as "T*(0.99)"."""
     if criterion.kind == "labels":
-        classes = " (mean of the classes)" if macro else ""
-        return Words(
-            f"T*({criterion.alpha!r}{', macro' if macro else ''})",
-            f"give the labels of an unlimited forest on {level} of "
-            + ("the rows of each class, averaged over the classes" if macro else "rows"),
-            f"labels that still change{classes}",
-            f"rows with the label of an unlimited forest{classes}",
-        )
+        return f"T*({criterion.alpha!r}{', macro' if criterion.average == 'macro' else ''})"
+    return f"T*({criterion.name} within {level_in_words(criterion)})"
+
+
+def axis_label(criterion: Criterion) -> str:
+    """What is drawn over the number of trees: the share that stays the same, or the loss."""
+    is_macro = criterion.average == "macro"
+    if criterion.kind == "labels":
+        return f"labels that stay the same{' (mean of the classes)' if is_macro else ''}"
     if criterion.kind == "certificate":
-        classes = " (worst class)" if macro else ""
-        return Words(
-            f"{'chosen' if criterion.target == 'chosen' else 'first'} trees that answer {level} of rows as all do",
-            f"give {_kept_by(criterion)} on {level} of {'the rows of every class' if macro else 'rows'}",
-            f"rows answered otherwise than by all trees{classes}",
-            f"rows answered as by all trees{classes}",
-        )
-    if criterion.kind == "importance" and top is None:
-        aim = f"order the columns as a forest of another seed does, by a rank correlation of {level}"
-        return Words(f"T*(rank correlation {level})", aim, "1 less the rank correlation of two forests")
+        return f"rows answered as by all trees{' (worst class)' if is_macro else ''}"
     if criterion.kind == "importance":
-        aim = f"have {level} of the first {top} columns in common with a forest of another seed"
-        return Words(f"T*({level} of the first {top})", aim, f"of the first {top} columns, two forests differ in")
-    aim, loss = f"give {name} within {level} of an unlimited forest's", f"{name} are off by"
+        alike = "1 less the rank correlation of two forests"
+        return alike if criterion.top is None else f"of the first {criterion.top} columns, common to two forests"
     if criterion.kind == "metric":
-        label = label_of(name)
-        aim, loss = f"keep the {label} within {level} of an unlimited forest's", f"{label} is expected to be worse by"
-    return Words(f"T*({name} within {level})", aim, loss)
+        return f"{label_of(criterion.name)} is expected to be worse by"
+    return f"{criterion.name} are off by"
 
 
 def level_in_words(criterion: Criterion) -> str:
@@ -228,12 +196,18 @@ def paired_phrase(metric: str, loss: float, error: float) -> str:
 def headline(report: Report) -> str:
     """T* in a few words, such as ``T*(0.99) = 613 (480 to 790)``."""
     if report.estimate.is_bound:
-        return f"{words_of(report.criterion).title} is at most {in_words(report.n_trees)}"
-    return f"{words_of(report.criterion).title} = {in_words(report.n_trees)} ({from_to(report.interval)})"
+        return f"{title_of(report.criterion)} is at most {in_words(report.n_trees)}"
+    return f"{title_of(report.criterion)} = {in_words(report.n_trees)} ({from_to(report.interval)})"
 
 
 def report_text(report: Report) -> str:
     """The printed report."""
+    answer, *rest = report_lines(report)
+    return "\n".join([*filter(None, [report.criterion.why]), "\n  ".join([answer, *rest])])
+
+
+def report_lines(report: Report) -> list[str]:
+    """The lines of a report: the answer, what stays the same, what is lost, against what, and from what."""
     rest = [] if keeps_all(report) else [loss_sentence(report.criterion, report.estimate, report.n_kept)]
     if not report.enough:
         rest = [what_now(report)]
@@ -242,8 +216,7 @@ def report_text(report: Report) -> str:
     losses = [loss_phrase(criterion, estimate, report.n_kept) for criterion, estimate in report.others.values()]
     unsaid = ", ".join(loss for loss in losses if not any(loss in line for line in warned))
     others = [f"against {others_compared_with(report)}: {unsaid}"] if unsaid else []
-    lines = "\n  ".join([verdict(report), *rest, *warned, *others, *remarks(report), _origin(report)])
-    return f"{report.criterion.why}\n{lines}" if report.criterion.why else lines
+    return [verdict(report), *rest, *warned, *others, *remarks(report), _origin(report)]
 
 
 def shown_warnings(report: Report) -> list[Caution]:
@@ -542,9 +515,14 @@ def importances_text(importances: Importances) -> str:
     if more > 0:
         table.append(f"   and {how_many(more, 'more column')}")
     noise = "; ~ may be noise" if any(column.is_noise for column in importances.columns) else ""
+    title = f"{importances_title(importances)}{noise}"
+    return "\n".join([importances_score(importances), *table, title, importances_origin(importances)])
+
+
+def importances_origin(importances: Importances) -> str:
+    """The rows and votes that importances were computed from."""
     trees = how_many(importances.available, "tree")
-    origin = f"from {how_many(importances.n_rows, 'out-of-bag row')}, {importances.votes_per_row:.1f} of {trees} each"
-    return "\n".join([importances_score(importances), *table, f"{importances_title(importances)}{noise}", origin])
+    return f"from {how_many(importances.n_rows, 'out-of-bag row')}, {importances.votes_per_row:.1f} of {trees} each"
 
 
 # Bagging fractions
@@ -557,10 +535,21 @@ def fraction_text(search: FractionSearch) -> str:
         f"{mark}{fraction:>8}{trees:>7}" + "".join(f"{number:>10}" for number in numbers)
         for mark, (fraction, trees, *numbers) in zip([" ", *marks], fraction_cells(search), strict=True)
     ]
-    lines += [fraction_choice(search), *(f"! {text}" for text in fraction_remarks(search))]
+    return "\n".join([*lines, *fraction_lines(search)])
+
+
+def fraction_lines(search: FractionSearch) -> list[str]:
+    """What a search says beside its table: the choice, remarks, and the rows."""
     ratio = f"{ratio_with_replacement(search.best):.2f}"
-    lines.append(f"fraction {search.best:.3f} is worth a sampling ratio of {ratio} with replacement")
-    return "\n".join([*lines, f"{search.trees_grown:,} trees grown; {fraction_rows(search)}"])
+    n_dropped = search.n_dropped
+    dropped = f"; {n_dropped:,} left out, because in some forest every tree saw them" if n_dropped else ""
+    return [
+        fraction_choice(search),
+        *(f"! {text}" for text in fraction_remarks(search)),
+        f"fraction {search.best:.3f} is worth a sampling ratio of {ratio} with replacement",
+        f"{search.trees_grown:,} trees grown; {search.n_rows:,} rows, predicted by the trees that did not see "
+        f"them{dropped}",
+    ]
 
 
 def fraction_cells(search: FractionSearch) -> list[tuple[str, ...]]:
@@ -614,9 +603,3 @@ def fraction_remarks(search: FractionSearch) -> list[str]:
         end = "at the end of the fractions compared: compare fractions beyond it"
         remarks.append(f"the best {search.metric} is at {least:.3f}, {end}")
     return remarks
-
-
-def fraction_rows(search: FractionSearch) -> str:
-    n_dropped = search.n_dropped
-    dropped = f"; {n_dropped:,} left out, because in some forest every tree saw them" if n_dropped else ""
-    return f"{search.n_rows:,} rows, predicted by the trees that did not see them{dropped}"
