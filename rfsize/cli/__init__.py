@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from rfsize._util import printable
+from rfsize.api.report import Report
 from rfsize.cli.commands import (
     compile_command,
     grow_command,
@@ -22,17 +21,14 @@ from rfsize.cli.commands import (
     truncate_command,
 )
 from rfsize.cli.demo import run_demo
-from rfsize.cli.files import STDIO
 from rfsize.counting.outputs import VOTINGS
+from rfsize.exceptions import RfsizeWarning
 from rfsize.models.framework import framework_of
 from rfsize.statistics.criterion import AVERAGES, METHODS, NAMES, TARGETS
 from rfsize.statistics.metrics import one_name
 
 DONE, NOT_CONVERGED, BAD_INPUT = 0, 1, 2
 """Exit status: done and large enough; the forest is too small; the input is wrong, and one line says what."""
-
-# Arguments that name tables of rows.
-_TABLES = {"data", "validation", "rows"}
 
 # Options
 
@@ -50,14 +46,14 @@ _METRIC: dict[str, Any] = {"type": one_name, "metavar": f"{{{','.join(NAMES)}}}"
 _OPTIONS: dict[str, tuple[str, dict[str, Any], str]] = {
     "model": (_FOREST, _MODEL, "LightGBM text file, XGBoost JSON or UBJ file, or skops file of scikit-learn"),
     "predict model": (_FOREST, _FILE, "compiled forest that 'rfsize compile' wrote, or a model"),
-    "data": (_ROWS, _DATA, "rows: CSV, Parquet, a folder of Parquet files, or - for standard input"),
+    "data": (_ROWS, _DATA, "rows: CSV, Parquet, or a folder of Parquet files"),
     "--labels": (_ROWS, _COLUMN, "column of DATA with the labels"),
     "grow --labels": (_ROWS, _COLUMN | {"required": True}, "column of DATA with the labels"),
     "--drop": (_ROWS, _COLUMN | {"nargs": "+", "default": []}, "columns of DATA that are no features, such as an id"),
     "--groups": (_ROWS, _COLUMN, "column of DATA that names rows that belong together; or copies, or rows (no groups)"),
     "--oob": (_ROWS, _FLAG, "DATA are the training rows, in their order; leave it out for rows new to the forest"),
     "--rows": (_ROWS, _FILE, "rows to choose trees by and refit leaves with (default: half of DATA)"),
-    "--validation": (_ROWS, _FILE, "rows to count votes on, in place of out-of-bag votes; or - for standard input"),
+    "--validation": (_ROWS, _FILE, "rows to count votes on, in place of out-of-bag votes"),
     "--seed": (_FOREST, _COUNT, "seed of the forest; an XGBoost file does not keep it, and --oob needs it"),
     "--subsample": (_FOREST, _NUMBER, "subsample of the forest; an XGBoost file does not keep it, and --oob needs it"),
     "--missing": (_FOREST, _NUMBER, "value that an XGBoost forest read as missing, besides NaN"),
@@ -115,7 +111,7 @@ _COMMANDS: dict[str, tuple[Any, str, str]] = {
     ),
     "predict": (
         predict_command,
-        "model data --voting --proba --n-jobs -o/--output",
+        "model data --proba --n-jobs -o/--output",
         "fast.rfsize rows.csv -o predictions.csv",
     ),
 }
@@ -156,15 +152,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = _parser().parse_args(arguments)
     try:
-        _check_stdio(options)
-        with _each_warning_once() as printed:
-            report = _COMMANDS[options.command][0](options)
-            printed.update(() if report is None else (warning.text for warning in report.warnings))
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader of the output has closed the pipe. Python must not raise when it flushes the rest at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return DONE
+        _refuse_to_overwrite(options)
+        report = _run(_COMMANDS[options.command][0], options)
     except Exception as error:
         # Errors of ours, and those that a framework raises about a model, or a reader about a table.
         is_expected = isinstance(error, (ValueError, OSError, ImportError, MemoryError))
@@ -177,34 +166,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return DONE if report is None or report.enough else NOT_CONVERGED
 
 
-def _check_stdio(options: argparse.Namespace) -> None:
-    """``ValueError`` if ``-`` stands for anything but a table of rows, or for two tables."""
-    named = {name for name, value in vars(options).items() if value == STDIO or (name == "params" and value == "-")}
-    files = named - _TABLES - ({"output"} if options.command == "predict" else set())
-    if files:
-        raise ValueError(
-            f"- cannot stand for the {min(files)}: standard input is only for tables of rows, and standard output "
-            "only for predictions. Name a file"
-        )
-    if len(_TABLES & named) > 1:
-        raise ValueError("standard input can be read only once: name a file for one of the two tables")
+def _refuse_to_overwrite(options: argparse.Namespace) -> None:
+    """``ValueError`` if a file to write is one of those to read."""
+    files = {name: value for name, value in vars(options).items() if isinstance(value, Path) and value.exists()}
+    written = [files.pop(name) for name in ("output", "html") if name in files]
+    for output in written:
+        if any(output.samefile(read) for read in files.values()):
+            raise ValueError(f"{output} is one of the files read: write to another one")
 
 
-@contextmanager
-def _each_warning_once() -> Iterator[set[str]]:
-    """Hold warnings back until the end, and then print each once; the set takes those that a report has printed."""
+def _run(command: Callable[[argparse.Namespace], Report | None], options: argparse.Namespace) -> Report | None:
+    """The report of a command, if it has one; warnings that the report does not print are printed once."""
     printed: set[str] = set()
-    caught: list[warnings.WarningMessage] = []
-    format_before = warnings.formatwarning
-    try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")  # the filters outside decide about the warnings that are given at the end
-            yield printed
-    finally:
-        # Prints no line of Python code below the warning.
-        warnings.formatwarning = lambda message, *_, **__: f"rfsize: warning: {printable(str(message))}\n"
-        for warning in caught:
-            if str(warning.message) not in printed:
-                printed.add(str(warning.message))
-                warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-        warnings.formatwarning = format_before
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", RfsizeWarning)
+        try:
+            report = command(options)
+            printed.update(() if report is None else (warning.text for warning in report.warnings))
+            return report
+        finally:
+            for text in dict.fromkeys(str(warning.message) for warning in caught):
+                if text not in printed:
+                    print(f"rfsize: warning: {printable(text)}", file=sys.stderr)

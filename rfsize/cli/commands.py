@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from rfsize.api.report import Report
 from rfsize.api.shrink import shrink
 from rfsize.api.size import size, truncate, with_target
 from rfsize.cli.files import (
-    STDIO,
     LoadedModel,
     Table,
     align_columns,
@@ -54,7 +52,6 @@ _SIZE = (*_GOAL, "method", "target", "confidence")
 
 def size_command(options: argparse.Namespace) -> Report:
     """Print how many trees are enough."""
-    _refuse_to_overwrite(options.html, options.model, options.data)
     report = _sized(options, load_model(options.model))
     if options.html is not None:
         report.to_html(options.html)
@@ -87,7 +84,6 @@ def shrink_command(options: argparse.Namespace) -> Report:
 def grow_command(options: argparse.Namespace) -> Report:
     """Train a forest until it has enough trees, or add trees to one."""
     params = _load_params(options.params)
-    _refuse_to_overwrite(options.output, options.data, options.model, options.validation, _params_file(options.params))
     files = files_of(framework_named(options.framework))
     files.check_path(options.output)
     X, y, groups = _rows(options)
@@ -121,18 +117,16 @@ def grow_command(options: argparse.Namespace) -> Report:
 
 def compile_command(options: argparse.Namespace) -> None:
     """Compile a forest, so that it predicts many times faster."""
-    _refuse_to_overwrite(options.output, options.model, options.table)
     table = None if options.table is None else StopTable.load(options.table)
     model = load_model(options.model).with_class_names()
     fast = compile_model(model, table, **_given(options, "voting", "threshold", "missing"))
     fast.save(options.output)
     print(fast)
-    print(_wrote(options.output, options.model))
+    print(_wrote(options.output))
 
 
 def predict_command(options: argparse.Namespace) -> None:
     """Predict the rows of a table, piece by piece."""
-    _refuse_to_overwrite(options.output, options.model, options.data)
     table, fast = Table(options.data), _compiled_forest(options)
     first = fast.forests[0] if isinstance(fast, CompiledMean) else fast
     n_rows, n_trees_used = 0, 0
@@ -147,12 +141,8 @@ def predict_command(options: argparse.Namespace) -> None:
             name = "label" if fast.classes.size else "prediction"
             write({name: predicted, "trees": used, **{f"p_{label}": share for label, share in shares}})
             n_rows, n_trees_used = n_rows + len(predicted), n_trees_used + int(used.sum())
-    to_standard = options.output == STDIO
-    print(
-        f"wrote {'to standard output' if to_standard else options.output}: {how_many(n_rows, 'row')}, "
-        f"{n_trees_used / max(n_rows, 1):.1f} of {how_many(fast.n_trees, 'tree')} used per row",
-        file=sys.stderr if to_standard else sys.stdout,
-    )
+    per_row = n_trees_used / max(n_rows, 1)
+    print(f"wrote {options.output}: {how_many(n_rows, 'row')}, {per_row:.1f} of {fast.n_trees:,} trees used per row")
 
 
 # Their parts
@@ -193,7 +183,6 @@ def _sized(options: argparse.Namespace, loaded: LoadedModel) -> Report:
 
 
 def _model_to_cut(options: argparse.Namespace) -> LoadedModel:
-    _refuse_to_overwrite(options.output, options.model, options.data, getattr(options, "rows", None))
     loaded = load_model(options.model)
     loaded.files.check_path(options.output)
     return loaded
@@ -203,15 +192,14 @@ def _write_model(small: Any, loaded: LoadedModel, report: Report, options: argpa
     names = None if loaded.class_names is None else loaded.class_names.tolist()
     save_model(small, loaded.files, options.output, names)
     print(report)
-    print(_wrote(options.output, options.model))
+    print(_wrote(options.output))
 
 
 def _load_params(text: str | None) -> dict[str, Any]:
     """Training parameters from JSON, or from a JSON file; ``ValueError`` if the text is not a JSON object."""
     if text is None:
         return {}
-    file = _params_file(text)
-    content = text if file is None else file.read_text(encoding="utf-8")
+    content = text if text.lstrip().startswith("{") else Path(text).read_text(encoding="utf-8")
     try:
         params = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -221,28 +209,19 @@ def _load_params(text: str | None) -> dict[str, Any]:
     return params
 
 
-def _params_file(text: str | None) -> Path | None:
-    """The file that holds the training parameters; None if the text itself is JSON."""
-    return None if text is None or text.lstrip().startswith("{") else Path(text)
-
-
 def _classes_and_codes(y: Any, objective: str | None) -> tuple[list[Any], NDArray[np.int64]]:
     """The labels in ascending order, and the place of each row's label among them."""
     labels = np.asarray(y)
-    n_missing = sum(label is None or label != label for label in labels.tolist())
-    if n_missing:
-        raise ValueError(f"no label on {how_many(n_missing, 'row')}: leave such rows out of the table")
-    if not labels.size:
-        raise ValueError("the table has no rows")
+    if any(label is None or label != label for label in labels.tolist()):
+        raise ValueError("rows without a label teach nothing: leave them out of the table")
     classes, codes = np.unique(labels.astype(np.str_) if labels.dtype.kind == "O" else labels, return_inverse=True)
     if len(classes) < 2:
-        raise ValueError(f"all labels are {classes.tolist()[0]!r}: there is nothing to learn")
+        raise ValueError(f"there is nothing to learn from {len(labels)} rows with the labels {classes.tolist()}")
     numbers = classes.dtype.kind == "f" and (classes != np.floor(classes)).any()
     if objective is None and (numbers or 2 * len(classes) > len(labels)):
         raise ValueError(
-            f"the labels have {len(classes)} different values on {len(labels)} rows, such as {classes.tolist()[0]!r}: "
-            'if they are numbers to predict, name the objective in --params, "regression" for LightGBM or '
-            '"reg:squarederror" for XGBoost'
+            f"the labels look like numbers to predict, such as {classes.tolist()[0]!r}: name the objective in "
+            '--params, "regression" for LightGBM or "reg:squarederror" for XGBoost'
         )
     return classes.tolist(), codes
 
@@ -270,36 +249,12 @@ def _model_to_grow(path: Path, classes: list[Any] | None) -> Any:
 def _compiled_forest(options: argparse.Namespace) -> CompiledForest | CompiledMean:
     """The compiled forest in a file, or a model from a file, compiled."""
     loaded, n_jobs = load_model_if_any(options.model), _given(options, "n_jobs")
-    voting = {} if options.voting == "auto" else _given(options, "voting")
-    if loaded is not None:
-        fast: Any = compile_model(loaded.with_class_names(), **voting, **n_jobs)
-    else:
-        fast = load(options.model, **n_jobs)
-        if voting and isinstance(fast, CompiledMean):
-            raise ValueError(f"{options.model} holds several forests, whose mean has no votes: leave out --voting")
-        if voting and fast.classes.size:
-            fast = CompiledForest(fast.forest, fast.table, **voting, **n_jobs)
-    if not fast.classes.size and (options.proba or voting):
-        raise ValueError(
-            "the forest predicts numbers, and has neither probabilities nor votes: leave out --proba and --voting"
-        )
+    fast: Any = load(options.model, **n_jobs) if loaded is None else compile_model(loaded.with_class_names(), **n_jobs)
+    if options.proba and not fast.classes.size:
+        raise ValueError("the forest predicts numbers, and has no probabilities: leave out --proba")
     return fast
 
 
-def _refuse_to_overwrite(output: Path | None, *inputs: Path | None) -> None:
-    """``ValueError`` if the output is one of the files read, or lies in a folder that is read."""
-    for read in inputs:
-        if output is None or read is None or STDIO in (output, read) or not read.exists():
-            continue
-        if output.exists() and output.samefile(read):
-            raise ValueError(f"{output} is one of the files read; write to another one")
-        if read.is_dir() and output.resolve().is_relative_to(read.resolve()):
-            raise ValueError(f"{output} lies in {read}, all files of which are read; write to another folder")
-
-
-def _wrote(output: Path, before: Path | None = None) -> str:
-    """The line that says which file was written, and its size; also the size of the file ``before``, if given."""
-    if not output.is_file():  # a pipe or a device, which has no size
-        return f"wrote {output}"
-    size = f"{output.stat().st_size:,}"
-    return f"wrote {output}: " + (f"{size} bytes" if before is None else f"{before.stat().st_size:,} → {size} bytes")
+def _wrote(output: Path) -> str:
+    """The line that says which file was written, and its size."""
+    return f"wrote {output}: {output.stat().st_size:,} bytes"

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
-import tempfile
 import zlib
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
-from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,13 +21,7 @@ from rfsize.models.framework import Framework, ModelFiles, framework_named, fram
 from rfsize.models.model import with_classes
 from rfsize.models.streams import dataset_at, of_files
 
-STDIO = Path("-")
-"""Stands for standard input as a table to read, and for standard output as a table to write."""
-
 # Models
-
-# The longest JSON of class names that is read.
-_LONGEST_NAMES = 4_000_000
 
 _SECONDS_TO_LOAD = 600
 
@@ -156,14 +147,11 @@ def _class_names(model: Any, text: str, path: Path) -> NDArray[Any]:
     """Read class names from a file that can come from anyone."""
     n_classes = read_model(model).classes.size
     try:
-        names: Any = json.loads(text) if len(text) <= _LONGEST_NAMES else None
-        is_list = isinstance(names, list) and len({type(name) for name in names}) == 1
-        labels = np.array(names if is_list and isinstance(names[0], (str, bool, int, float)) else [])
-        json.dumps(names, ensure_ascii=False).encode()  # fails for lone surrogates
-    except (ValueError, RecursionError, OverflowError):
+        labels = np.array(json.loads(text))
+        np.char.encode(labels.astype(np.str_), "utf-8")  # fails for lone surrogates
+    except (ValueError, RecursionError):
         labels = np.array([])
-    fits = labels.ndim == 1 and labels.size == n_classes == len(set(labels.tolist())) and labels.dtype.kind in "Ubif"
-    if not fits or (labels.dtype.kind == "f" and not np.isfinite(labels).all()):
+    if labels.shape != (n_classes,) or labels.dtype.kind not in "Ubif" or np.unique(labels).size != n_classes:
         raise ValueError(
             f"{path} names its classes {text[:80]!r}, which are not the names of {n_classes} classes: train it "
             "again with rfsize grow, or save it again with its framework, which drops the names"
@@ -174,18 +162,17 @@ def _class_names(model: Any, text: str, path: Path) -> NDArray[Any]:
 # Tables
 
 _ENDINGS = (".csv", ".csv.gz", ".parquet")
-_GZIP, _PARQUET = b"\x1f\x8b", b"PAR1"  # the first bytes of such files
 _BLOCK = 1 << 22  # bytes of CSV in a piece
 _NULLS = ["None", "<NA>"]  # that pandas writes or reads, besides those of Arrow
 
 
 class Table:
-    """A table of rows: a file, a folder of Parquet files, or standard input, which is copied to a temporary file.
+    """A table of rows: a file, or a folder of Parquet files.
 
     Parameters
     ----------
     path : Path
-        The file or folder, or `STDIO`.
+        The file or folder.
 
     Raises
     ------
@@ -195,17 +182,12 @@ class Table:
 
     def __init__(self, path: Path) -> None:
         import_pandas(str(path))
-        self._name = "standard input" if path == STDIO else str(path)
-        if path == STDIO:
-            self._folder = tempfile.TemporaryDirectory()  # kept as long as the table
-            path = _copied_input(Path(self._folder.name))
-        self._path, name = path, path.name.lower()
-        self._is_parquet, self._is_zipped = path.is_dir() or name.endswith(".parquet"), name.endswith(".gz")
-        if not path.is_dir() and not name.endswith(_ENDINGS):
+        self._path, self._is_parquet = path, path.is_dir() or path.suffix.lower() == ".parquet"
+        if not path.is_dir() and not path.name.lower().endswith(_ENDINGS):
             raise ValueError(f"{path} is not a known kind of table; give {', '.join(_ENDINGS)}")
 
     def __str__(self) -> str:
-        return self._name
+        return str(self._path)
 
     def read(self, numbers_stay: Collection[str | None] = ()) -> Any:
         """All rows as a pandas DataFrame; whole numbers stay what they are in these columns.
@@ -272,8 +254,7 @@ class Table:
         nulls = {"strings_can_be_null": True, "null_values": [*csv.ConvertOptions().null_values, *_NULLS]}
 
         def opened(**types: Any) -> Any:
-            text = pa.input_stream(str(self._path), compression="gzip" if self._is_zipped else None)
-            return csv.open_csv(text, convert_options=csv.ConvertOptions(**nulls, **types), **options)
+            return csv.open_csv(self._path, convert_options=csv.ConvertOptions(**nulls, **types), **options)
 
         with opened() as reader:
             schema = reader.schema
@@ -284,17 +265,6 @@ class Table:
             batches = (pa.Table.from_batches([batch]) for batch in reader if batch.num_rows)
             yield next(batches, reader.schema.empty_table())
             yield from batches
-
-
-def _copied_input(folder: Path) -> Path:
-    """A file with what standard input holds, named by its kind."""
-    copy = folder / "rows"
-    with copy.open("w+b") as file:
-        shutil.copyfileobj(sys.stdin.buffer, file)
-        file.seek(0)
-        start = file.read(len(_PARQUET))
-    ending = ".parquet" if start == _PARQUET else ".csv.gz" if start.startswith(_GZIP) else ".csv"
-    return copy.rename(copy.with_suffix(ending))
 
 
 def _type_to_read(field: Any, numbers_stay: Collection[str | None]) -> Any:
@@ -361,32 +331,29 @@ def import_pandas(name: str) -> Any:
 
 @contextmanager
 def prediction_writer(path: Path) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """Writes columns, piece after piece: CSV to standard output, or a file that appears only if all went well.
+    """Writes columns, piece after piece, to a file that appears only if all went well.
 
     Raises
     ------
     ValueError
         If the name of the file ends in neither .csv nor .parquet.
     """
-    if path != STDIO and path.suffix not in {".csv", ".parquet"}:
+    if path.suffix not in {".csv", ".parquet"}:
         raise ValueError(f"predictions are written to a .csv or .parquet file, found {path}")
-    pandas, headers, parquet = import_pandas("predictions"), chain([True], repeat(False)), None
-    with ExitStack() as stack:
-        file: Any = sys.stdout.buffer
-        stack.callback(sys.stdout.buffer.flush)
-        if path != STDIO:
-            file = stack.enter_context(stack.enter_context(written_whole(path)).open("wb"))
+    pandas, parquet = import_pandas("predictions"), None
+    with written_whole(path) as partial, ExitStack() as stack:
 
         def write(columns: dict[str, Any]) -> None:
             nonlocal parquet
-            if path.suffix != ".parquet":
-                file.write(pandas.DataFrame(columns).to_csv(index=False, header=next(headers)).encode("utf-8"))
+            if path.suffix == ".csv":
+                is_first = not partial.stat().st_size
+                pandas.DataFrame(columns).to_csv(partial, mode="a", index=False, header=is_first)
                 return
             import pyarrow.parquet
 
             piece = pyarrow.table(columns)
             if parquet is None:
-                parquet = stack.enter_context(pyarrow.parquet.ParquetWriter(file, piece.schema))
+                parquet = stack.enter_context(pyarrow.parquet.ParquetWriter(partial, piece.schema))
             parquet.write_table(piece)
 
         yield write

@@ -8,12 +8,13 @@ import math
 from collections.abc import Callable
 from functools import partial
 from os import PathLike
+from reprlib import repr as short
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize._files import check_format, json_of, short, written_whole
+from rfsize._files import check_format, json_of, written_whole
 from rfsize._util import MAX_CLASSES, Floats, is_digest
 from rfsize.exceptions import FileError
 from rfsize.models.link import LINKS, Link
