@@ -60,10 +60,6 @@ class Difference(NamedTuple):
     interval: tuple[float, float]
     better: str | None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain Python values that ``json`` can write."""
-        return {**self._asdict(), "interval": list(self.interval)}
-
 
 @dataclass(frozen=True, eq=False)
 class Comparison(Result):
@@ -103,7 +99,7 @@ class Comparison(Result):
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> forests = (RandomForestClassifier(200, random_state=seed).fit(X, y) for seed in (0, 1))
     >>> print(rfsize.compare(*(rfsize.tree_outputs(forest, X, y, oob=True) for forest in forests), metric="auc"))
-    the difference of AUC is within noise: the rows and trees do not tell which is better
+    the difference of AUC is within noise
       with 200 trees: first minus second ...
       with unlimited trees: first minus second ...
       AUC 0.99... and 0.9... on 569 out-of-bag rows
@@ -118,12 +114,6 @@ class Comparison(Result):
     source: str
     n_rows: int
     n_dropped: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain Python values that ``json`` can write."""
-        limit = None if self.limit is None else self.limit.to_dict()
-        tuples = {"values": list(self.values), "n_trees": list(self.n_trees)}
-        return {**self.__dict__, **tuples, "at_hand": self.at_hand.to_dict(), "limit": limit}
 
     page = comparison_page
     __str__ = __repr__ = comparison_text
@@ -269,37 +259,22 @@ def _paired(pair: tuple[TreeOutputs, TreeOutputs], metrics: list[Metric]) -> tup
 def _check_same_rows(first: TreeOutputs, second: TreeOutputs) -> None:
     """Raise ``ValueError`` if the outputs are known to be of different rows."""
     for which, outputs in zip(_WHICH, (first, second), strict=True):
-        if not isinstance(outputs, TreeOutputs):
-            made = "give what rfsize.tree_outputs(model, X, y, oob=True) returns"
-            raise ValueError(f"the {which} is a {type(outputs).__name__}: {made}")
-        if outputs.y is None:
-            raise ValueError(f"the {which} outputs have no y: give it to tree_outputs, as a metric needs the truth")
-    facts = {
-        "their source": (first.source, second.source),
+        if not isinstance(outputs, TreeOutputs) or outputs.y is None:
+            raise ValueError(
+                f"the {which} must be what rfsize.tree_outputs(model, X, y, oob=True) returns, with y; found a "
+                f"{type(outputs).__name__}"
+            )
+    facts: dict[str, tuple[Any, Any]] = {
+        "the source": (first.source, second.source),
         "the number of rows": (first.n_rows, second.n_rows),
         "the number of classes": (len(first.classes), len(second.classes)),
-    }
-    for what, (in_first, in_second) in facts.items():
-        if in_first != in_second:
-            raise ValueError(
-                f"both outputs must be of the same rows, made in the same way, but {what} is {in_first} in the first "
-                f"and {in_second} in the second: make both from one X and y"
-            )
-    differ = np.flatnonzero(_truth(first) != _truth(second))
-    if len(differ):
-        row = int(differ[0])
-        pair = " and ".join(str(np.asarray(outputs.y)[row]) for outputs in (first, second))
-        raise ValueError(
-            f"both outputs must be of the same rows in the same order, but y differs on {len(differ):,} of "
-            f"{first.n_rows:,}: row {row} has {pair}"
-        )
-    arrays: dict[str, tuple[Any, Any]] = {
+        "y": (_truth(first), _truth(second)),
         "sample_weight": (first.sample_weight, second.sample_weight),
         "groups": (first.groups.units, second.groups.units),
     }
-    for name, (of_first, of_second) in arrays.items():
-        if (of_first is None) != (of_second is None) or not np.array_equal(of_first, of_second):
-            raise ValueError(f"{name} of the first outputs is not that of the second: give the same to both")
+    for what, (of_first, of_second) in facts.items():
+        if not np.array_equal(of_first, of_second):
+            raise ValueError(f"both outputs must be of the same rows, and {what} differs: make both from one X and y")
 
 
 def _truth(outputs: TreeOutputs) -> Any:

@@ -73,10 +73,6 @@ class Importance(NamedTuple):
     rank_interval: tuple[int, int]
     is_noise: bool
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain Python values that ``json`` can write."""
-        return {**self._asdict(), "interval": list(self.interval), "rank_interval": list(self.rank_interval)}
-
 
 @dataclass(frozen=True, eq=False)
 class Importances(Result):
@@ -219,11 +215,6 @@ class Importances(Result):
         )
         report = report_on(criterion, estimate, self.available, "oob", copied=self.copied, groups=self.groups)
         return finished(with_warnings(report, *self.warnings))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain Python values that ``json`` can write."""
-        plain = {name: value for name, value in vars(self).items() if name not in ("block_losses", "warnings")}
-        return {**plain, "columns": [column.to_dict() for column in self.columns]}
 
     plot = plot_importances
     page = importances_page

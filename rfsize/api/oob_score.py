@@ -124,12 +124,6 @@ class OobScore(Result):
     n_rows: int
     n_dropped: int
 
-    def to_dict(self) -> dict[str, Any]:
-        """The score as plain Python values that ``json`` can write; undefined values of the curve become None."""
-        values = [value if math.isfinite(value) else None for value in self.curve.values.tolist()]
-        plain = {**self.__dict__, "interval": list(self.interval)}
-        return {**plain, "curve": {"sizes": self.curve.sizes.tolist(), "values": values}}
-
     plot = plot_score
     page = score_page
     __str__ = __repr__ = score_text

@@ -11,13 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize._util import (
-    Caution,
     Floats,
     Int64s,
     give,
-    how_many,
     one_per_row,
-    printable,
     refuse_option_as_labels,
     refuse_unused,
     whole,
@@ -37,9 +34,6 @@ from rfsize.statistics.pruning import Leaves, held_out_of, leaves_of, most_trees
 from rfsize.statistics.row_errors import paired_losses, paired_metrics
 
 _Model = TypeVar("_Model")
-
-# If you name a size, these multiples of it are tried.
-_MULTIPLES = (0.25, 0.5, 1.0, 2.0)
 
 # Without ``rows``, this share of X chooses trees and refits leaves, and the others certify.
 _SHARE_TO_REFIT = 0.5
@@ -189,14 +183,22 @@ def shrink(
     if n_trees is None:
         tried = list(_tried_down(shrinking, target, "" if rows is not None else "; without rows, half of X certifies"))
     else:
-        tried = list(_tried_around(shrinking, target, n_trees))
+        if target.average == "macro" and not shrinking.in_class.all():
+            raise ValueError(
+                "average='macro' certifies each class, and the forest gives some class to none of the rows that "
+                "certify: give more rows, or leave it out"
+            )
+        tried = [shrinking.forest_of(n_trees)]
         # The largest alpha that this size reaches.
         alpha = max(1.0 - shrinking.counts(tried).certificate(n_trees, target).exact_bound, math.ulp(0.0))
         criterion, target = replace(criterion, alpha=alpha, n_trees=n_trees), replace(target, alpha=alpha)
     truth = None if truth is None else truth[certify.number]
     report = _report(shrinking, criterion, target, tried, truth)
     kept = [small for small in tried if len(small.members) == report.n_kept]
-    harms = _harms(shrinking, tried, kept[0], truth) if kept and criterion.of_labels else []
+    harms = []
+    if kept and criterion.of_labels:
+        shares = shrinking.counts(tried).label_shares(shrinking.classes)
+        harms = harms_of_cut(task.predictor, kept[0].score, certify.whole, shares, "chosen", truth)
     report = replace(report, warnings=(*report.warnings, *warnings_of_size(report, harms)))
     give((*learning_rate_of(forest), *report.warnings))
     if kept:
@@ -206,16 +208,10 @@ def shrink(
 
 def _check_forest(forest: Model) -> None:
     """Raise `NotAForestError` if shrinking makes nothing better of the model than its first trees, or it has one."""
-    if forest.ensemble is None or forest.voting != "soft":
-        fault = "predicts by votes" if forest.ensemble is not None else "has members that are no trees"
+    if forest.ensemble is None or forest.voting != "soft" or not (isinstance(forest, Forest) or forest.refits):
         raise NotAForestError(
-            f"shrink refits the mean score of trees, and this {forest.framework} ensemble {fault}: cut it with "
-            "rfsize.truncate"
-        )
-    if not isinstance(forest, Forest) and not forest.refits:
-        raise NotAForestError(
-            f"leaves of this {type(forest.booster).__name__} hold votes, which cannot be refitted: cut it with "
-            "rfsize.truncate(model, X_new)"
+            "shrink refits scores of trees that are added up or averaged, and the members of this "
+            f"{forest.framework} ensemble vote, or are no trees: cut it with rfsize.truncate"
         )
     if forest.n_trees < 2:
         raise NotAForestError("the forest has 1 tree, and no smaller one: give a larger forest")
@@ -341,20 +337,6 @@ def _tried_down(shrinking: _Shrinking, target: RiskTarget, advice: str) -> Itera
             return
 
 
-def _tried_around(shrinking: _Shrinking, target: RiskTarget, n_trees: int) -> Iterator[_SmallForest]:
-    """Forests of multiples of a size, from large to small; ``ValueError`` if a class that needs rows has none."""
-    in_class = shrinking.in_class
-    if target.average == "macro" and not in_class.all():
-        raise ValueError(
-            f"average='macro' certifies each class, and the forest gives class "
-            f"{printable(shrinking.classes[in_class.argmin()])} to none of the {how_many(int(in_class.sum()), 'row')} "
-            "that certify: give more such rows, or leave it out"
-        )
-    most = shrinking.forest.n_trees - 1
-    sizes = {round(min(max(1.0, n_trees * factor), most)) for factor in _MULTIPLES}
-    yield from map(shrinking.forest_of, sorted(sizes, reverse=True))
-
-
 # The report
 
 
@@ -377,10 +359,3 @@ def _report(
     by_few = {len(small.members): predictor.predictions(small.score) for small in reversed(tried)}
     others = paired_losses(metrics, by_few, predictor.predictions(whole), forest.n_trees, criterion.target)
     return report_on(criterion, estimate, forest.n_trees, "rows given", others=others)
-
-
-def _harms(shrinking: _Shrinking, tried: list[_SmallForest], kept: _SmallForest, truth: Any) -> list[Caution]:
-    """What the kept forest loses beside labels."""
-    shares = shrinking.counts(tried).label_shares(shrinking.classes)
-    predictor, whole = shrinking.comparison.predictor, shrinking.certify.whole
-    return harms_of_cut(predictor, kept.score, whole, shares, "chosen", truth)

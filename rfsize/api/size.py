@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, TypeVar, cast
@@ -11,14 +12,14 @@ from numpy.typing import ArrayLike
 
 from rfsize._util import Caution, choice, give, how_many, one_per_row, refuse_option_as_labels, refuse_unused, whole
 from rfsize.api.report import Report, finished, report_of, with_warnings
-from rfsize.api.within_bytes import first_trees_within, most_trees_within
 from rfsize.counting.collect import collect_outputs, outputs_of, outputs_of_votes
 from rfsize.counting.outputs import TreeOutputs, task_of, warnings_for, why_no_forest
 from rfsize.counting.task import Task, check_truth
 from rfsize.counting.training_rows import warning_of_training_rows
 from rfsize.counting.votes import Votes
-from rfsize.models.framework import read_forest, read_to_cut, refuse_regression
+from rfsize.models.framework import read_forest, read_model, read_to_cut, refuse_regression
 from rfsize.models.model import Forest, Model, first_trees
+from rfsize.showing.warnings import warnings_of_bytes
 from rfsize.statistics.criterion import Criterion, check_options, make_criterion, resolve
 from rfsize.statistics.first_trees import refuse_to_certify, risk_target
 from rfsize.statistics.metrics import MetricLike, check_metric
@@ -339,7 +340,7 @@ def truncate(
         Keep as many first trees as fit into a file of this many bytes, instead of T*. The file is LightGBM's text,
         XGBoost's UBJSON, or the pickle of a scikit-learn forest. If you also give ``X``, the forest is sized too, and
         a warning says what is lost if fewer trees fit than are enough. A compiled forest (`compile`) holds all trees
-        in far fewer bytes: the warning says in how many.
+        in far fewer bytes.
     oob, groups, metric, alpha, tolerance, average, target, confidence, voting
         As in `size`.
 
@@ -424,30 +425,32 @@ def truncate(
     check_options(metric, tolerance, target=target, confidence=confidence, **of_labels)
     given, default = with_target(model, None, oob=oob)
     forest: Model = task_of(given).forest if isinstance(given, TreeOutputs) else given
-    within = None
-    if max_bytes is not None:
-        within = partial(first_trees_within, max_bytes, most_trees_within(max_bytes, forest), forest)
+    fit = None if max_bytes is None else most_trees_within(max_bytes, forest)
+    report = None
     if n_trees is None and (max_bytes is None or X is not None or isinstance(given, TreeOutputs)):
         of_labels["confidence"] = _confidence(target or default, confidence)
         criterion = make_criterion(metric, tolerance, target=target or default, **of_labels)
         report = _report(given, X, y, criterion, oob=oob, groups=groups)
-        if within is None:
-            return cast(_Model, _cut_to(report, forest))
-        return cast(_Model, within(report, _warnings_about_rows(report)))
-    reason = "n_trees sets the size, and the forest is not sized. Leave it out"
-    if max_bytes is not None:
-        reason = "max_bytes sets the size, and without X the forest is not sized. Give X, or leave it out"
-    of_rows = {"X": X, "y": y, "oob": oob or None, "groups": groups, "tolerance": tolerance, **of_labels}
-    of_rows["metric"] = None if isinstance(metric, str) and metric == "auto" else metric
-    of_rows |= {"target": target, "confidence": confidence}
-    refuse_unused(reason, **of_rows)
-    if within is not None:
-        return cast(_Model, within())
+    else:
+        reason = "n_trees sets the size, and the forest is not sized. Leave it out"
+        if max_bytes is not None:
+            reason = "max_bytes sets the size, and without X the forest is not sized. Give X, or leave it out"
+        of_rows = {"X": X, "y": y, "oob": oob or None, "groups": groups, "tolerance": tolerance, **of_labels}
+        of_rows["metric"] = None if isinstance(metric, str) and metric == "auto" else metric
+        refuse_unused(reason, **of_rows, target=target, confidence=confidence)
     if isinstance(n_trees, Report):
         _check_report(n_trees, forest)
-        return cast(_Model, _cut_to(n_trees, forest))
-    assert n_trees is not None
-    return cast(_Model, first_trees(forest, whole("n_trees", n_trees, at_least=1, at_most=forest.n_trees)))
+        report = n_trees
+    if max_bytes is not None and fit is not None:
+        about_rows = () if report is None else _warnings_about_rows(report)
+        give((*about_rows, *warnings_of_bytes(max_bytes, fit, forest.n_trees, report)))
+        kept = fit
+    elif report is not None:
+        give(report.warnings)
+        kept = report.n_kept
+    else:
+        kept = whole("n_trees", cast(int, n_trees), at_least=1, at_most=forest.n_trees)
+    return cast(_Model, first_trees(forest, kept))
 
 
 def _check_report(report: Report, forest: Model) -> None:
@@ -470,7 +473,14 @@ def _check_report(report: Report, forest: Model) -> None:
         )
 
 
-def _cut_to(report: Report, forest: Model) -> Any:
-    """The forest cut to the number of trees that its report keeps; gives the warnings of the report."""
-    give(report.warnings)
-    return first_trees(forest, report.n_kept)
+def most_trees_within(max_bytes: int, forest: Model) -> int:
+    """The largest number of first trees whose file has at most ``max_bytes``; ``ValueError`` if one tree takes more."""
+
+    def n_bytes(n_trees: int) -> int:
+        return read_model(forest.first(n_trees)).n_bytes
+
+    if (of_one := n_bytes(1)) > max_bytes:
+        raise ValueError(f"a file of one tree has {of_one:,} bytes, more than max_bytes={max_bytes:,}: allow more")
+    if n_bytes(forest.n_trees) <= max_bytes:
+        return forest.n_trees
+    return bisect_right(range(1, forest.n_trees), max_bytes, key=n_bytes)

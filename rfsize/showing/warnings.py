@@ -17,9 +17,11 @@ from rfsize.showing.text import (
     RARE,
     from_to,
     in_round_percent,
+    loss_phrase,
     paired_phrase,
     rows_from,
     too_small,
+    verdict,
 )
 from rfsize.statistics.certify import CertifiedCurve
 from rfsize.statistics.criterion import Criterion, options_of
@@ -200,15 +202,19 @@ def _harm(metric: str, lost: str, is_sure: bool, advice: dict[str, Any]) -> Caut
     return Caution.advising(LabelsOnlyWarning, f"{what} {suffer if is_sure else 'may suffer'}: {lost}", **advice)
 
 
-def cut_warning(max_bytes: int, kept: int, what_is_lost: str, compiled_bytes: int | None) -> Caution:
-    """The warning about a forest that ``max_bytes`` cuts below what is enough, or far."""
-    remedies = "Allow more bytes, or train smaller trees"
-    if compiled_bytes is not None:
-        remedies = (
-            f"rfsize.compile(model).save(path) writes all trees, without loss, in {compiled_bytes:,} bytes. {remedies}"
-        )
-    text = f"max_bytes={max_bytes:,} keeps {how_many(kept, 'tree')}, {what_is_lost}. {remedies}"
-    return Caution(NotConvergedWarning, text)
+def warnings_of_bytes(max_bytes: int, kept: int, n_trees: int, report: Report | None) -> list[Caution]:
+    """The warning about a forest that ``max_bytes`` cuts below what is enough; without report, below half of it."""
+    if report is None:
+        if 2 * kept >= n_trees:
+            return []
+        lost = "give X to see what that loses"
+    else:
+        if report.enough and kept >= report.n_kept:
+            return []
+        lost = f"{loss_phrase(report.criterion, report.estimate, kept)}, and {verdict(report)}"
+    remedies = "Allow more bytes, train smaller trees, or keep all of them by rfsize.compile(model).save(path)"
+    text = f"max_bytes={max_bytes:,} keeps {how_many(kept, 'tree')} of {n_trees:,}: {lost}. {remedies}"
+    return [Caution(NotConvergedWarning, text)]
 
 
 # Losses against all trees, on the same rows
