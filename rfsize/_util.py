@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 import sys
-import unicodedata
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -33,9 +32,6 @@ _Result = TypeVar("_Result")
 
 # Words
 
-# Control characters, characters that are invisible or change the writing direction, surrogates, and line ends.
-_NOT_PRINTED = {"Cc", "Cf", "Cs", "Zl", "Zp"}
-
 
 def how_many(count: int | float, noun: str) -> str:
     """A number before its noun, such as ``1 tree`` or ``1,200 trees``."""
@@ -60,11 +56,7 @@ def printable(name: Any) -> str:
     Names come from models and files, which can come from anyone.
     """
     text = str(name)
-    return text if text.isprintable() else "".join(map(_escaped, text))
-
-
-def _escaped(letter: str) -> str:
-    return letter.encode("unicode_escape").decode() if unicodedata.category(letter) in _NOT_PRINTED else letter
+    return text if text.isprintable() else text.encode("unicode_escape").decode()
 
 
 def shown(title: str, facts: Mapping[str, Any]) -> str:
@@ -178,31 +170,26 @@ def class_indices(classes: NDArray[Any], y: Any, n_rows: int) -> Int64s:
 
 def training_labels(classes: NDArray[Any], y: Any, n_rows: int) -> NDArray[Any]:
     """Training labels as indices into ``classes``; for a regression, which has no classes, as finite numbers."""
-    if len(classes):
-        return class_indices(classes, y, n_rows)
-    given = one_per_row(y, n_rows)
-    try:
-        numbers = given.astype(np.float64)
-    except (TypeError, ValueError):
-        numbers = np.full(n_rows, np.nan)
-    if not np.isfinite(numbers).all():
-        raise ValueError(f"y must hold one finite number per row of X ({how_many(n_rows, 'row')})")
-    return numbers
+    return class_indices(classes, y, n_rows) if len(classes) else _finite("y", one_per_row(y, n_rows), n_rows)
 
 
 def sample_weights(sample_weight: Any, n_rows: int) -> Floats:
     """Sample weights as an array, 1 if none are given; ``ValueError`` if they do not fit."""
-    if sample_weight is None:
-        return np.ones(n_rows)
-    try:
-        weight = np.asarray(sample_weight, dtype=np.float64).ravel()
-    except (TypeError, ValueError):
-        weight = np.full(n_rows, np.nan)
-    if weight.shape != (n_rows,) or not (np.isfinite(weight) & (weight >= 0.0)).all():
-        raise ValueError(
-            f"sample_weight must hold one finite, non-negative number per row of X ({how_many(n_rows, 'row')})"
-        )
+    weight = np.ones(n_rows) if sample_weight is None else _finite("sample_weight", sample_weight, n_rows)
+    if (weight < 0.0).any():
+        raise ValueError("sample_weight has negative numbers: weights are 0 or more")
     return weight
+
+
+def _finite(name: str, values: Any, n_rows: int) -> Floats:
+    """One finite number for each row, or a ``ValueError`` with its name."""
+    try:
+        numbers = np.asarray(values, dtype=np.float64).ravel()
+    except (TypeError, ValueError):
+        numbers = np.zeros(0)
+    if numbers.shape != (n_rows,) or not np.isfinite(numbers).all():
+        raise ValueError(f"{name} must hold one finite number per row of X ({how_many(n_rows, 'row')})")
+    return numbers
 
 
 MAX_CLASSES = 10_000
@@ -228,7 +215,6 @@ class Caution:
         What is wrong, and what to do.
     options : dict
         Arguments of the call that helps, if one call does: of `rfsize.size`, or of `rfsize.shrink` for its reports.
-        Code is made from them and never from ``text``, which may hold names of strangers.
     spares_labels : bool
         Whether labels are as they would be without what the warning is about.
     """

@@ -99,11 +99,6 @@ def check_framework(
             results[name] = "right"
         except ValueError as refusal:
             results[name] = f"refused: {refusal}"
-        except (AttributeError, IndexError, TypeError) as error:
-            raise AssertionError(
-                f"the check of {name} ends in a {type(error).__name__}: compare the types and shapes that your code "
-                f"returns with the docstrings of Model and Bags ({error})"
-            ) from error
     _check_refusals(framework, model, read, X)
     _check(np.array_equal(before, _predicted(read, model, X)), "the caller's model was changed: return new models")
     return results | {"refusals": "right"}
@@ -219,13 +214,11 @@ def _check_refusals(framework: Framework, model: Any, read: Model, X: Any) -> No
     for what, call in calls.items():
         try:
             call()
-        except ValueError as refusal:
-            _check(str(refusal), f"{what} is refused without a word: say what is wrong and what to do")
+            outcome = "is taken"
+        except ValueError:
+            continue
         except Exception as error:
-            raise AssertionError(
-                f"{what} raises {type(error).__name__}: refuse with a ValueError that says what is wrong and what to do"
-            ) from error
-        else:
-            raise AssertionError(f"{what} is taken: refuse with a ValueError that says what is wrong and what to do")
+            outcome = f"raises {type(error).__name__}"
+        raise AssertionError(f"{what} {outcome}: refuse with a ValueError that says what is wrong and what to do")
     is_any_file = framework.files is not None and framework.files.recognises(b"")
     _check(not is_any_file, "an empty file is recognised as a model")

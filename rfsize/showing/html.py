@@ -119,12 +119,8 @@ class Result:
         >>> report = rfsize.size(forest, X, y, oob=True, alpha=0.95)
         >>> report.to_html("report.html", rfsize.oob_score(forest, X, y, metric="auc"))
         """
-        for other in others:
-            if not isinstance(other, Result):
-                raise ValueError(
-                    "to_html takes results of rfsize to show on the same page, such as what rfsize.oob_score "
-                    f"returns; found a {type(other).__name__}"
-                )
+        if not all(isinstance(other, Result) for other in others):
+            raise ValueError("to_html shows other results of rfsize below this one: give what rfsize.oob_score returns")
         text = _rendered("page.html", (self, *others))
         with written_whole(path) as partial:
             partial.write_text(text, encoding="utf-8")

@@ -81,28 +81,18 @@ def faint(ax: Axes, linestyle: str) -> dict[str, Any]:
 
 def finish(ax: Axes) -> None:
     """Add a grid to finished axes, and the legend below them, where it covers no curve."""
-    import matplotlib as mpl
-    from matplotlib.transforms import ScaledTranslation
-
-    draw_grid(ax)
-    lines = 4.0 if ax.get_xlabel() else 1.0
-    below = ScaledTranslation(0.0, -lines * mpl.rcParams["font.size"] / 72.0, ax.figure.dpi_scale_trans)
+    ax.grid(which="major", color=ink(ax), alpha=0.15)
+    ax.set_axisbelow(True)
     legend = ax.legend(
         loc="upper center",
         bbox_to_anchor=(0.5, 0.0),
-        bbox_transform=ax.transAxes + below,
+        borderaxespad=4.5 if ax.get_xlabel() else 1.5,
         ncols=2 if ax.bbox.width > _WIDE * ax.figure.dpi else 1,
         frameon=False,
         fontsize="small",
     )
     for text in legend.get_texts():
         text.set_parse_math(False)  # the text holds names of classes
-
-
-def draw_grid(ax: Axes) -> None:
-    """Draw a faint grid behind everything."""
-    ax.grid(which="major", color=ink(ax), alpha=0.15)
-    ax.set_axisbelow(True)
 
 
 def label_counts(axis: Axis) -> None:
@@ -129,26 +119,19 @@ def label_sparsely(axis: Axis, text: Callable[[float], str]) -> None:
     axis.set_minor_formatter(FuncFormatter(label))
 
 
-def draw_shares(
-    ax: Axes, names: Sequence[Any], shares: Sequence[float], ends: Sequence[float] | None, label: str
-) -> None:
-    """Draw shares of named groups, one below the other, each with a line to its upper end if ends are given."""
+def draw_shares(ax: Axes, names: Sequence[Any], shares: Sequence[float], ends: Sequence[float], label: str) -> None:
+    """Draw shares of named groups, one below the other, each with a line to its upper end."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     rows = range(len(names), 0, -1)
-    lines = None if ends is None else np.array([np.zeros(len(names)), np.subtract(ends, shares)])
+    lines = np.array([np.zeros(len(names)), np.subtract(ends, shares)])
     ax.errorbar(shares, rows, xerr=lines, color="C0", label=label, **_MARK)
     # Names come from the user's data, and must not be parsed as formulas.
     ax.set_yticks(rows, [shortened(name) for name in names], parse_math=False)
     ax.set_ylim(0.5, len(names) + 0.5)
-    ax.set_xlim(0.0, 1.1 * max([*(shares if ends is None else ends), 1e-3]))
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda share, _: _percent(share)))
+    ax.set_xlim(0.0, 1.1 * max([*ends, 1e-3]))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100.0 * share:.3g} %"))
     ax.xaxis.set_major_locator(MaxNLocator(5))
-
-
-def _percent(share: float) -> str:
-    """The label of a tick for a share."""
-    return f"{100.0 * share:.3g} %"
 
 
 # Reports
@@ -222,23 +205,11 @@ def _draw_loss(report: Report, ax: Axes, largest: float) -> None:
 
 
 def _mark_size(report: Report, ax: Axes, largest: float) -> None:
-    """Mark T* with its interval, at the level that it reaches, and write it on the empty side of the curve."""
-    is_share, at = report.criterion.is_share, (float(report.n_trees), report.criterion.level)
+    """Mark T* with its interval, at the level that it reaches."""
     what = "T* at most" if report.estimate.is_bound else "T* ="
-    size = f"{what if report.certificate is None else 'certified:'} {report.n_trees:,}"
+    size = f"{what if report.certificate is None else 'certified:'} {report.n_trees:,} ({from_to(report.interval)})"
     ends = np.abs(np.minimum(report.interval, largest) - report.n_trees)[:, None]
-    ax.errorbar(*at, xerr=ends, color="C3", label=f"{size}, 95 % interval", **_MARK)
-    is_far = math.log(max(report.n_trees, 1)) > 0.6 * math.log(max(2.0, largest))
-    is_up = is_far == is_share
-    ax.annotate(
-        f"{size}\n({from_to(report.interval)})",
-        at,
-        (-7.0 if is_far else 7.0, 9.0 if is_up else -9.0),
-        textcoords="offset points",
-        ha="right" if is_far else "left",
-        va="bottom" if is_up else "top",
-        zorder=5,
-    )
+    ax.errorbar(float(report.n_trees), report.criterion.level, xerr=ends, color="C3", label=size, **_MARK)
 
 
 def _mark_forest(ax: Axes, n_trees: int, what: str = "your forest") -> None:

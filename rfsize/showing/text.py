@@ -343,21 +343,24 @@ def remarks(report: Report) -> list[str]:
 
 def notes(report: Report) -> list[str]:
     """What the report adds to T*."""
-    return [*filter(None, [report.criterion.basis]), *_notes_on_size(report)]
-
-
-def _notes_on_size(report: Report) -> list[str]:
     criterion, estimate = report.criterion, report.estimate
     if criterion.kind == "labels":
-        return _notes_on_labels(report)
-    if criterion.kind != "certificate":
-        return list(estimate.notes)
-    details = estimate.details
-    ahead = details.with_more_rows if estimate.n_trees < report.available else None
-    noted = [] if ahead is None else [more_rows_note(ahead)]
+        of_size = _notes_on_labels(report)
+    elif criterion.kind == "certificate":
+        of_size = _notes_on_certificate(report) if criterion.n_trees is None else []
+    else:
+        of_size = list(estimate.notes)
+    return [*filter(None, [criterion.basis]), *of_size]
+
+
+def _notes_on_certificate(report: Report) -> list[str]:
+    criterion, details = report.criterion, report.estimate.details
+    noted = []
+    if details.with_more_rows is not None and report.n_trees < report.available:
+        noted.append(more_rows_note(details.with_more_rows))
     if details.voting is not None and criterion.voting not in ("auto", details.predict_voting):
         noted.append(_own_predict(criterion.voting, details.predict_voting))
-    return noted if criterion.n_trees is None else []
+    return noted
 
 
 def _notes_on_labels(report: Report) -> list[str]:
@@ -440,10 +443,11 @@ def comparison_text(comparison: Comparison) -> str:
 
     first, second = comparison_in_digits(comparison, *comparison.values)
     dropped = f"; {comparison.n_dropped:,} left out, with no tree to predict them" if comparison.n_dropped else ""
-    rows = rows_from(comparison.n_rows, comparison.source)
+    rows, of_first, of_second = rows_from(comparison.n_rows, comparison.source), *comparison.n_trees
+    trees = how_many(of_first, "tree") + ("" if of_first == of_second else f" and {of_second:,}")
     return (
         f"{comparison_verdict(comparison)}\n"
-        f"  {with_all_trees(comparison)}: {shown(comparison.at_hand)}\n"
+        f"  with {trees}: {shown(comparison.at_hand)}\n"
         f"  with unlimited trees: {comparison.why if comparison.limit is None else shown(comparison.limit)}\n"
         f"  {label_of(comparison.metric)} {first} and {second} on {rows}{dropped}"
     )
@@ -454,27 +458,13 @@ def comparison_in_digits(comparison: Comparison, *values: float) -> tuple[str, .
     return tuple(number.replace("-", "−") for number in in_digits(values, comparison.at_hand.interval))
 
 
-def with_all_trees(comparison: Comparison) -> str:
-    """The numbers of trees of both settings."""
-    first, second = comparison.n_trees
-    return f"with {how_many(first, 'tree')}" + ("" if first == second else f" and {second:,}")
-
-
 def comparison_verdict(comparison: Comparison) -> str:
     """Which forest is better as it is, and which setting with unlimited trees."""
-    now, name = comparison.at_hand.better, label_of(comparison.metric)
-    if now is not None and comparison.limit is None:
-        return f"the {now} forest has the better {name}"
-    limit = None if comparison.limit is None else comparison.limit.better
-    if now == limit and now is None:
-        return f"the difference of {name} is within noise: the rows and trees do not tell which is better"
-    if now == limit:
-        return f"the {now} setting has the better {name}"
-    if now is None:
-        within = "with the trees at hand the difference is within noise"
-        return f"with unlimited trees the {limit} setting has the better {name}; {within}"
-    rest = "that is within noise" if limit is None else f"the {limit} has"
-    return f"the {now} forest has the better {name}; with unlimited trees {rest}"
+    name, verdicts = label_of(comparison.metric), []
+    for difference in filter(None, (comparison.at_hand, comparison.limit)):
+        better = f"the {difference.better} setting has the better {name}"
+        verdicts.append(f"the difference of {name} is within noise" if difference.better is None else better)
+    return verdicts[0] if len(set(verdicts)) == 1 else f"{verdicts[0]}; with unlimited trees {verdicts[1]}"
 
 
 # Importances
@@ -571,18 +561,17 @@ def fraction_choice(search: FractionSearch) -> str:
     """The sentence that says which fraction is chosen, and how much better it is."""
     metric, n_fractions, difference = search.metric, len(search.curve), search.curve["difference"]
     least = float(search.curve["fraction"][difference.argmin()])
-    level = int(np.sum(difference <= _SE * search.curve["difference_se"])) - 1
-    also = f"; {how_many(level, 'other')} may be as good, within noise" if level else ""
-    if search.own is None or search.own in search.left_out:
-        return f"fraction {search.best:.3f} has the best {metric} of {n_fractions}{also}"
-    own = search.curve[search.curve["fraction"] == search.own][0]
+    n_alike = int(np.sum(difference <= _SE * search.curve["difference_se"])) - 1
+    also = f"; {how_many(n_alike, 'other')} may be as good, within noise" if n_alike else ""
+    is_best = f"has the best {metric} of {n_fractions}{also}"
+    if search.own is None or search.gain is None or search.gain_se is None:  # your own fraction was not compared
+        return f"fraction {search.best:.3f} {is_best}"
     if search.best != search.own:
-        assert search.gain is not None  # your own fraction was compared
-        assert search.gain_se is not None
         gain = f"{_fraction_number(search, search.gain)} ± {_fraction_number(search, search.gain_se)}"
         return f"take fraction {search.best:.3f}: expect a better {metric} than your {search.own:.3f}'s by {gain}"
     if least == search.own:
-        return f"keep your fraction {search.own:.3f}: it has the best {metric} of {n_fractions}{also}"
+        return f"keep your fraction {search.own:.3f}: it {is_best}"
+    own = search.curve[search.curve["fraction"] == search.own][0]
     apart = f"{_fraction_number(search, own['difference'])} ± {_fraction_number(search, own['difference_se'])}"
     lucky = f"the best of {n_fractions}, {least:.3f}, is better by {apart}"
     return f"keep your fraction {search.own:.3f}: {lucky}, which is mostly luck"
