@@ -183,8 +183,7 @@ class Report(Result):
         """
         if (confidence := share("confidence", confidence)) < _LEAST_CONFIDENCE:
             raise ValueError(
-                f"confidence must be at least {_LEAST_CONFIDENCE:f} and below 1, found {confidence!r}. Give 0.5 "
-                "for the estimate of T*, 0.8 or 0.95 to be surer"
+                f"confidence must be at least {_LEAST_CONFIDENCE:f}, found {confidence!r}: give 0.5 or more"
             )
         if self.estimate.problem is not None:
             return math.inf
@@ -279,12 +278,10 @@ class Report(Result):
         is_paired = isinstance(estimate.curve, PairedCurve) and self.outputs is not None  # at a few sizes
         if other is not None and other.metric == criterion.metric and not is_paired:
             return _loss(estimate, n_trees)
-        if self.criterion.kind == "importance":
-            raise ValueError("this report is about importances: leave metric out, or size the forest by that metric")
         if self.outputs is None:
             known = ", ".join([self.criterion.name, *self.others])
             raise ValueError(
-                f"this report no longer has its trees, and knows only the loss of {known}: make the report again"
+                f"this report has no trees at hand, and knows only the loss of {known}: size by this metric"
             )
         outputs = distinct(self.outputs)
         if criterion.kind != "metric" or why_no_forest(outputs) is None:

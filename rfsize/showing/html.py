@@ -132,12 +132,10 @@ class Result:
 
 # From records to HTML
 
-_NEEDED = {"jinja2": "Jinja2", "matplotlib": "Matplotlib"}
-
 
 def _missing() -> list[str]:
     """The packages that make pages and are not installed."""
-    return [name for module, name in _NEEDED.items() if find_spec(module) is None]
+    return [name for name in ("jinja2", "matplotlib") if find_spec(name) is None]
 
 
 def _rendered(template: str, results: Sequence[Result]) -> str:

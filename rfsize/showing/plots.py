@@ -250,10 +250,7 @@ def plot_score(score: OobScore, ax: Axes | None = None) -> Axes:
     label = "all trees on fresh rows, 95 % interval"
     ax.errorbar(n_trees, score.at_all_trees, yerr=ends, color="C3", label=label, **_MARK)
     _mark_forest(ax, n_trees)
-    first = sizes[np.isfinite(values)].min(initial=n_trees)  # the last has a value
-    if first < 0.1 * n_trees:
-        ax.set_xscale("log")
-    ax.set_xlim(first, n_trees + 0.5 * (n_trees - first) + 1)
+    ax.set_xscale("log")
     ax.set(xlabel="trees in the forest", ylabel=name, title=f"Out of bag, {name} is {score.value:.4g}")
     label_counts(ax.xaxis)
     finish(ax)
@@ -320,7 +317,6 @@ def plot_fractions(search: FractionSearch, ax: Axes | None = None) -> Axes:
     ax.errorbar(*points, curve["standard_error"], fmt="o-", color="C0", capsize=2.5, label=label)
     chosen = curve[curve["fraction"] == search.best]
     ax.plot(chosen["fraction"], chosen[search.metric], "D", color="C1", zorder=5, label="chosen")
-    ax.axvline(search.best, color="C1", linewidth=1.0, linestyle="--", zorder=1)
     ax.set_title("\n".join(wrap(fraction_choice(search), _TITLE)))
     ax.set_xlabel("bagging fraction (rows drawn without replacement)")
     ax.set_ylabel(f"out-of-bag {search.metric}")

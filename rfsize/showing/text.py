@@ -18,7 +18,7 @@ from rfsize.statistics.row_errors import PairedCurve
 from rfsize.theory import ratio_with_replacement
 
 if TYPE_CHECKING:
-    from rfsize.api.compare import Comparison
+    from rfsize.api.compare import Comparison, Difference
     from rfsize.api.importance import Importance, Importances
     from rfsize.api.oob_score import OobScore
     from rfsize.api.report import Report
@@ -70,11 +70,6 @@ def from_to(interval: tuple[int | float, int | float]) -> str:
     """An interval of sizes, such as "19 to 45" or "190 or more"."""
     low, high = interval
     return f"{in_words(low)} to {in_words(high)}" if math.isfinite(high) else f"{in_words(low)} or more"
-
-
-def sentence(text: str) -> str:
-    """Make a sentence of a remark: start with a capital, and end with a period."""
-    return text[:1].upper() + text[1:].rstrip(".") + "."
 
 
 def shortened(name: Any) -> str:
@@ -227,7 +222,7 @@ def shown_warnings(report: Report) -> list[Caution]:
 
 def too_small(report: Report) -> str:
     """The warning about a forest that is too small."""
-    return f"{verdict(report)}. {sentence(what_now(report))}".rstrip(".")
+    return f"{verdict(report)}; {what_now(report)}"
 
 
 def keeps_all(report: Report) -> bool:
@@ -259,12 +254,9 @@ def _enough(report: Report, trees: str) -> str:
     if certificate is None:
         trees = f"{kept:,} of {trees}" if kept < report.available else trees
         return f"{trees} {are} {how_likely(report)}enough {_how_sure(report)}"
-    is_refitted = criterion.is_shrunk and kept <= report.estimate.details.n_refitted
-    if criterion.target == "chosen":
-        trees = f"{kept:,} of {trees}, chosen {'and' if is_refitted else 'but not'} refitted,"
-    else:
-        trees = f"the first of {trees}" if kept == 1 else f"the first {kept:,} of {trees}"
-        trees = f"{trees}, refitted," if is_refitted else trees
+    made = ["chosen"] if criterion.target == "chosen" else []
+    made += ["refitted"] if criterion.is_shrunk and kept <= report.estimate.details.n_refitted else []
+    trees = f"{kept:,} of {trees}, {' and '.join(made)}," if made else f"the first {kept:,} of {trees}"
     enough = "enough" if criterion.n_trees is None else "kept"
     return f"{trees} {are} {enough} (certified, {in_percent(certificate.confidence)} sure)"
 
@@ -415,14 +407,9 @@ def _origin(report: Report) -> str:
 # Scores
 
 
-def score_in_digits(score: OobScore) -> tuple[str, ...]:
-    """The score, that of all trees, and the ends of its interval."""
-    return in_digits((score.value, score.at_all_trees, *score.interval), score.interval)
-
-
 def score_text(score: OobScore) -> str:
     """The printed score."""
-    value, at_all, low, high = score_in_digits(score)
+    value, at_all, low, high = in_digits((score.value, score.at_all_trees, *score.interval), score.interval)
     dropped = f"; {score.n_dropped:,} left out, which every tree saw" if score.n_dropped else ""
     return (
         f"{label_of(score.metric)} {value} out of bag, with {score.votes_per_row:.1f} trees a row\n"
@@ -435,13 +422,16 @@ def score_text(score: OobScore) -> str:
 
 
 def comparison_text(comparison: Comparison) -> str:
-    """The printed comparison."""
+    """The printed comparison; numbers have as many digits as the interval of the difference is worth."""
 
-    def shown(difference: Any) -> str:
-        value, low, high = comparison_in_digits(comparison, difference.value, *difference.interval)
+    def digits(*values: float) -> tuple[str, ...]:
+        return tuple(number.replace("-", "−") for number in in_digits(values, comparison.at_hand.interval))
+
+    def shown(difference: Difference) -> str:
+        value, low, high = digits(difference.value, *difference.interval)
         return f"first minus second {value} (95 % interval {low} to {high})"
 
-    first, second = comparison_in_digits(comparison, *comparison.values)
+    first, second = digits(*comparison.values)
     dropped = f"; {comparison.n_dropped:,} left out, with no tree to predict them" if comparison.n_dropped else ""
     rows, of_first, of_second = rows_from(comparison.n_rows, comparison.source), *comparison.n_trees
     trees = how_many(of_first, "tree") + ("" if of_first == of_second else f" and {of_second:,}")
@@ -451,11 +441,6 @@ def comparison_text(comparison: Comparison) -> str:
         f"  with unlimited trees: {comparison.why if comparison.limit is None else shown(comparison.limit)}\n"
         f"  {label_of(comparison.metric)} {first} and {second} on {rows}{dropped}"
     )
-
-
-def comparison_in_digits(comparison: Comparison, *values: float) -> tuple[str, ...]:
-    """Values of the metric, with as many digits as the interval of the difference is worth."""
-    return tuple(number.replace("-", "−") for number in in_digits(values, comparison.at_hand.interval))
 
 
 def comparison_verdict(comparison: Comparison) -> str:

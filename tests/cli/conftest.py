@@ -88,7 +88,8 @@ def line(capfd: pytest.CaptureFixture[str]) -> Callable[[], str]:
     """The one line in which rfsize refuses."""
 
     def line() -> str:
-        (line,) = [line for line in capfd.readouterr().err.splitlines() if line.startswith("rfsize: ")]
+        lines = [line for line in capfd.readouterr().err.splitlines() if line.startswith("rfsize: ")]
+        (line,) = [line for line in lines if not line.startswith("rfsize: warning: ")]
         return line
 
     return line
