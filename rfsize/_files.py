@@ -7,11 +7,14 @@ import json
 import os
 import secrets
 import stat
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from reprlib import repr as short
 from typing import Any
+
+from rfsize.exceptions import FileError
 
 _SHARED, _OWN = 0o666, 0o600  # modes: of a new file, less the umask; of a file that will replace another
 
@@ -52,6 +55,26 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
         partial.replace(target)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def require(fits: Any, what: str) -> None:
+    """``ValueError`` with the text ``what`` unless ``fits``."""
+    if not fits:
+        raise ValueError(what)
+
+
+# Errors that damaged or hostile content can raise when it is parsed. Endless depth raises a RuntimeError.
+_DAMAGE = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError, zlib.error, OSError)
+
+
+@contextmanager
+def refusing_damage(what: str, advice: str) -> Iterator[None]:
+    """Turn errors that damaged content raises into `FileError`: first ``what`` is wrong, then why, then what to do."""
+    try:
+        yield
+    except _DAMAGE as error:
+        reason = str(error) if isinstance(error, ValueError) else repr(error)
+        raise FileError(f"{what}: {reason[:400]}; {advice}") from error
 
 
 def json_of(content: bytes) -> Any:

@@ -5,7 +5,7 @@
 
 namespace rfsize {
 
-// See `LabelsBySums` in rfsize/stopping/on_forest.py.
+// See `LabelsBySums` in rfsize/stopping/scores.py.
 struct ScoreStop {
     std::size_t first_look, every;
     std::vector<double> low, high, needed, drift;

@@ -15,7 +15,7 @@ struct TreeAlone {
     std::vector<Real> more;
 };
 
-// When rows stop by their votes; see `IntervalRule` and `TallyRule` in rfsize/stopping/rules.py. Of two classes, low
+// When rows stop by their votes; see `VoteRule` in rfsize/stopping/votes.py. Of two classes, low
 // and high bound the votes for class 1. Of more, a row stops where the votes left cannot change the leader, and also
 // where the leader is margin votes ahead, or has upper votes of those for the two leading classes, or where the tally
 // is in the table. What is empty stops no row.

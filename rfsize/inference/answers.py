@@ -14,16 +14,17 @@ from rfsize import _core
 from rfsize._util import Int64s
 from rfsize.inference.rows import PlainRows, each_block, opened
 from rfsize.models.link import Link
-from rfsize.stopping.on_forest import LabelRule, lossless_on, majority_on
 from rfsize.stopping.rules import Rule
+from rfsize.stopping.scores import LabelsBySums, lossless_on
+from rfsize.stopping.votes import LabelsByVotes, majority_on
 from rfsize.walking.layout import PackedForest
 from rfsize.walking.leaves import rows_in_one_call
 
 
-def settling_labels(forest: PackedForest, stops: Rule | None, voting: str) -> LabelRule:
+def settling_labels(forest: PackedForest, stops: Rule | None, voting: str) -> LabelsBySums | LabelsByVotes:
     """When labels are settled: by the stops of a table of labels, else when no remaining tree can change them."""
     if stops is not None and stops.metric == "labels":
-        rule: LabelRule = stops.on(forest)
+        rule: LabelsBySums | LabelsByVotes = stops.on(forest)
         return rule
     return lossless_on(forest) if voting == "soft" else majority_on(forest)
 

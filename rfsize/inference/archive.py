@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from io import BytesIO
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
@@ -20,11 +20,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize._files import check_format, json_of
-from rfsize.exceptions import FileError
-
-# Errors that damaged or hostile content can raise when it is parsed. Endless depth raises a RuntimeError.
-_DAMAGE = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError, zlib.error, OSError)
+from rfsize._files import check_format, json_of, refusing_damage, require
 
 _PLAIN, _DEFLATED = b"\x93RFSIZE\n", b"\x93RFSIZEz"  # the first bytes of a file
 _ALIGNED = 64  # each array begins at a multiple of so many bytes
@@ -32,12 +28,6 @@ _LARGEST_TEXT, _CHUNK = 64_000_000, 1 << 18  # bytes
 _DTYPE = re.compile("[<|][iufbU][0-9]{1,6}")
 # A file may unpack to at most the first number times its size, plus the second number of bytes.
 _UNPACKED, _LITTLE = 100, 1 << 20
-
-
-def require(fits: Any, what: str) -> None:
-    """``ValueError`` with the text ``what`` unless ``fits``."""
-    if not fits:
-        raise ValueError(what)
 
 
 class Archive(NamedTuple):
@@ -49,8 +39,6 @@ class Archive(NamedTuple):
         Name and version of the format, as the text of a file has them.
     arrays : dict
         The types that each one-dimensional array may have; None for any numbers or text.
-    check_sizes : callable
-        Takes the sizes of the arrays by name, and raises ``ValueError`` if they are impossible.
     deflated : bool
         Whether files are deflated.
     """
@@ -58,7 +46,6 @@ class Archive(NamedTuple):
     form: str
     version: int
     arrays: dict[str, tuple[Any, ...] | None]
-    check_sizes: Callable[[dict[str, int]], None]
     deflated: bool = True
 
     def write_to(self, file: BinaryIO, content: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
@@ -84,7 +71,6 @@ class Archive(NamedTuple):
             at += size * dtypes[name].itemsize
             at += -at % _ALIGNED
         require(at == len(whole), "its arrays are not of the size that they claim")
-        self.check_sizes(sizes)
         arrays = {name: np.frombuffer(whole, dtypes[name], sizes[name], begins[name]) for name in described}
         for name, array in arrays.items():
             _check_text(name, array)
@@ -113,29 +99,26 @@ def opened(
     OSError
         If the file cannot be opened.
     """
-    if part is None and path.exists() and not path.is_file():
-        raise _refusal(path, "it is no regular file")
-    with path.open("rb") if part is None else BytesIO(part) as file:
-        try:
-            whole, start = _bytes_of(file), len(_PLAIN) + 8
-            require(whole[: len(_PLAIN)] == _PLAIN, "it begins as no such file")
-            stop = start + int.from_bytes(whole[len(_PLAIN) : start], "little")
-            require(stop <= min(len(whole), _LARGEST_TEXT), "its text is longer than the file")
-            content = json_of(bytes(whole[start:stop]))
-            of_form = [known for known in formats if type(content) is dict and content.get("format") == known.form]
-            archive = of_form[0] if of_form else formats[0]
-            check_format(content, archive.form, archive.version)
-            arrays = archive.arrays_in(whole, stop + -stop % _ALIGNED, content.pop("arrays"))
-            if isinstance(whole, mmap) and not mapped:
-                arrays = {name: array.copy() for name, array in arrays.items()}
-            yield archive, content, arrays
-        except _DAMAGE as error:
-            is_told = isinstance(error, ValueError)
-            raise _refusal(path, str(error) if is_told else repr(error)) from error
+    with refusing(path):
+        require(part is not None or path.is_file() or not path.exists(), "it is no regular file")
+    with path.open("rb") if part is None else BytesIO(part) as file, refusing(path):
+        whole, start = _bytes_of(file), len(_PLAIN) + 8
+        require(whole[: len(_PLAIN)] == _PLAIN, "it begins as no such file")
+        stop = start + int.from_bytes(whole[len(_PLAIN) : start], "little")
+        require(stop <= min(len(whole), _LARGEST_TEXT), "its text is longer than the file")
+        content = json_of(bytes(whole[start:stop]))
+        of_form = [known for known in formats if type(content) is dict and content.get("format") == known.form]
+        archive = of_form[0] if of_form else formats[0]
+        check_format(content, archive.form, archive.version)
+        arrays = archive.arrays_in(whole, stop + -stop % _ALIGNED, content.pop("arrays"))
+        if isinstance(whole, mmap) and not mapped:
+            arrays = {name: array.copy() for name, array in arrays.items()}
+        yield archive, content, arrays
 
 
-def _refusal(path: Path, reason: str) -> FileError:
-    return FileError(f"{path} is not a forest file, or is damaged: {reason}; compile the model and save it again")
+def refusing(path: Path) -> AbstractContextManager[None]:
+    """Raise `FileError` instead of the errors that damaged or hostile content of a file raises."""
+    return refusing_damage(f"{path} is not a forest file, or is damaged", "compile the model and save it again")
 
 
 def _bytes_of(file: BinaryIO) -> mmap | bytearray:

@@ -6,8 +6,8 @@ from typing import Any
 
 from rfsize._util import how_many
 from rfsize.models.model import Forest, Model
-from rfsize.stopping.rules import WeightedVote
 from rfsize.stopping.table import StopTable, labels_of
+from rfsize.stopping.votes import WeightedVote
 from rfsize.walking.layout import PackedForest
 
 _MOST_SHOWN = 5  # class labels in a message

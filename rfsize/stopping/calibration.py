@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 
 from rfsize import _core
 from rfsize._util import Bools, Floats, Int64s, how_many
-from rfsize.counting.training_rows import TreesOnRows, one_in
+from rfsize.counting.training_rows import Outputs, Read, TreesOnRows, one_in
 from rfsize.models.link import Link
 from rfsize.models.model import Forest
 from rfsize.statistics.certify import Certificate, ClassCounts, RiskTarget, fewest_rows
-from rfsize.stopping.on_forest import CHECK_EVERY, lossless_bounds, predicted_labels, predicted_numbers
-from rfsize.stopping.rules import IntervalRule, Rule, SumScale, checked_trees
+from rfsize.stopping.rules import CHECK_EVERY, Rule, checked_trees, leads
+from rfsize.stopping.scores import IntervalRule, SumScale, predicted_labels, predicted_numbers
 from rfsize.stopping.spread import Remainder, SpreadRule, looks
+from rfsize.stopping.votes import VoteRule, lossless_bounds, tallies
 from rfsize.walking.layout import PackedForest
 
 N_FACTORS = 2048
@@ -41,38 +42,6 @@ _ROWS_PER_POOL, _LAST_OF_POOL = 10, 20_000
 
 # The smallest scale of a lead, relative to the range of the scores.
 _LEAST = 1e-6
-
-
-@dataclass(frozen=True, eq=False)
-class ExitCounts:
-    """Counts of rules on rows. The rules go from those that stop late to those that stop early.
-
-    Attributes
-    ----------
-    rows : ndarray of int64, shape (n_classes,)
-        Number of rows, by the class that all trees give.
-    differing, trees : ndarray of int64, shape (n_classes, n_rules)
-        Number of rows that differ from all trees, and number of trees until the rows stop.
-    """
-
-    rows: Int64s
-    differing: Int64s
-    trees: Int64s
-
-    @classmethod
-    def nothing(cls, n_classes: int, n_rules: int) -> ExitCounts:
-        """The counts on no rows."""
-        differing, trees = np.zeros((2, n_classes, n_rules), dtype=np.int64)
-        return cls(np.zeros(n_classes, dtype=np.int64), differing, trees)
-
-    def __iadd__(self, other: ExitCounts) -> ExitCounts:
-        for own, others in ((self.rows, other.rows), (self.differing, other.differing), (self.trees, other.trees)):
-            own += others
-        return self
-
-    def certificate(self, rule: int, target: RiskTarget) -> Certificate:
-        """The certificate of one rule."""
-        return target.certificate(ClassCounts.of_sums(self.rows, self.differing[:, rule], self.trees[:, rule]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +71,7 @@ class RuleFamily:
     origin: float
     n_classes: int
 
-    def count(self, number: Floats, differs: Bools, final: Int64s) -> ExitCounts:
+    def count(self, number: Floats, differs: Bools, final: Int64s) -> Int64s:
         """What the rules do on rows.
 
         Parameters
@@ -113,14 +82,20 @@ class RuleFamily:
             Whether the answer would then differ from that of all trees.
         final : ndarray of int64, shape (n,)
             The class that all trees give.
+
+        Returns
+        -------
+        ndarray of int64, shape (3, n_classes, n_rules)
+            By the class that all trees give: number of rows, the same for every rule; of rows that differ from all
+            trees; and of trees until the rows stop.
         """
-        counts = ExitCounts.nothing(self.n_classes, self.factors.size)
-        counts.rows[:] = np.bincount(final, minlength=self.n_classes)
+        counts = np.zeros((3, self.n_classes, self.factors.size), dtype=np.int64)
+        counts[0] = np.bincount(final, minlength=self.n_classes)[:, None]
         number, differs = np.ascontiguousarray(number, dtype=np.float64), np.ascontiguousarray(differs)
         # Those of a message to a worker may lie unaligned.
         factors, scale, share = (np.require(of, requirements="A") for of in (self.factors, self.scale, self.share))
         shape = self.low, self.high, scale, share, self.origin
-        _core.count_stops(number, differs, final, factors, *shape, counts.differing, counts.trees)
+        _core.count_stops(number, differs, final, factors, *shape, counts[1], counts[2])
         return counts
 
 
@@ -146,10 +121,14 @@ def _sets_scale(place: Int64s) -> Bools:
     return one_in(_ROWS_PER_POOL, place) & (place < _LAST_OF_POOL)
 
 
-def _tested(counts: ExitCounts, trees: TreesOnRows, target: RiskTarget, *, has_pool: bool = False) -> int:
-    """Index of the last rule that the rows certify; −1 if they certify none."""
-    n_classes, total = trees.forest.classes.size, int(counts.rows.sum())
-    needed = fewest_rows(target.alpha, target.confidence)
+def _tested(
+    trees: TreesOnRows, target: RiskTarget, outputs: Outputs, family: RuleFamily, read: Read[Int64s], *, has_pool: bool
+) -> tuple[int, Certificate]:
+    """Index of the last rule that the rows certify, -1 if they certify none, and its certificate."""
+    shape = 3, family.n_classes, family.factors.size
+    counts = trees.added_up(outputs, read, partial(np.zeros, shape, dtype=np.int64))
+    rows, n_classes = counts[0, :, 0], trees.forest.classes.size
+    total, needed = int(rows.sum()), fewest_rows(target.alpha, target.confidence)
     if has_pool and total < needed:
         given = min(-(-_ROWS_PER_POOL * needed // (_ROWS_PER_POOL - 1)), needed + _LAST_OF_POOL // _ROWS_PER_POOL)
         raise ValueError(
@@ -157,8 +136,9 @@ def _tested(counts: ExitCounts, trees: TreesOnRows, target: RiskTarget, *, has_p
             f"alpha={target.alpha!r} with confidence {target.confidence!r}: give at least {given:,} rows, or a lower "
             "alpha or confidence"
         )
-    target.check_rows(counts.rows, trees.forest.classes.tolist() if n_classes else [0])
-    return target.fixed_sequence(counts.differing, counts.rows)
+    target.check_rows(rows, trees.forest.classes.tolist() if n_classes else [0])
+    chosen = target.fixed_sequence(counts[1], rows)
+    return chosen, target.certificate(ClassCounts.of_sums(*counts[:, :, chosen]))
 
 
 def margin_schedule(n_trees: int) -> Floats:
@@ -193,11 +173,9 @@ def _by_scores(trees: TreesOnRows, target: RiskTarget) -> tuple[IntervalRule, Ce
     family = RuleFamily(factors, *bounds, schedule, scale.share, scale.origin, len(forest.classes))
     every = 1 if forest.is_forest else CHECK_EVERY
     read = partial(_exits_of_sums, forest=forest, family=family, drift=scale.drift, every=every)
-    counts = trees.added_up("values", read, partial(ExitCounts.nothing, family.n_classes, N_FACTORS))
-    chosen = _tested(counts, trees, target, has_pool=not forest.is_forest)
-    margin, own_cut = np.append(np.inf, factors[chosen] * schedule), cut if has_cut else None
-    rule = IntervalRule("soft", margin=margin, cut=own_cut, adds_up=not forest.is_forest, every=every)
-    return rule, counts.certificate(chosen, target)
+    chosen, certificate = _tested(trees, target, "values", family, read, has_pool=not forest.is_forest)
+    margin = np.append(np.inf, factors[chosen] * schedule)
+    return IntervalRule(margin, cut if has_cut else None, not forest.is_forest, every), certificate
 
 
 def _lead_schedule(trees: TreesOnRows, forest: PackedForest, scale: SumScale, width: float) -> Floats:
@@ -232,7 +210,7 @@ def _partial_scores(values: NDArray[Any], forest: PackedForest, share: Floats) -
 
 def _exits_of_sums(
     values: NDArray[Any], place: Int64s, *, forest: PackedForest, family: RuleFamily, drift: Floats, every: int
-) -> ExitCounts:
+) -> Int64s:
     """What bounds on the sums of scores do, of boosted models on all rows but those that set the scale."""
     sums = running_sums(added_values(values if forest.is_forest else values[~_sets_scale(place)], forest), forest)
     final, n_used = predicted_labels(forest, sums[:, -1].copy()), np.arange(1, sums.shape[1] + 1)
@@ -241,8 +219,7 @@ def _exits_of_sums(
         label = number > family.origin + (family.high - family.origin) * family.share
     else:
         ahead = sums - (1.0 - n_used / len(n_used))[:, None] * drift
-        largest = np.partition(ahead, -2, axis=2)
-        number, label = largest[..., -1] - largest[..., -2], ahead.argmax(axis=2)
+        label, number, _ = leads(ahead)
     number[:, n_used % every > 0] = np.nan
     return family.count(number, label != final[:, None], final)
 
@@ -270,42 +247,30 @@ def running_sums(values: NDArray[Any], forest: PackedForest) -> NDArray[np.float
 # Labels by votes
 
 
-def _by_votes(trees: TreesOnRows, target: RiskTarget) -> tuple[IntervalRule, Certificate]:
+def _by_votes(trees: TreesOnRows, target: RiskTarget) -> tuple[VoteRule, Certificate]:
     n_trees, n_classes = trees.forest.n_trees, trees.forest.classes.size
     schedule, n_used = margin_schedule(n_trees), np.arange(1, n_trees + 1)
     factors = factors_for(1.0, schedule)
     family = RuleFamily(factors, -np.inf, 0.0, schedule, n_used.astype(np.float64), 0.0, n_classes)
-    counts = trees.added_up(
-        "votes", partial(_exits_of_votes, family=family), partial(ExitCounts.nothing, n_classes, N_FACTORS)
-    )
-    chosen = _tested(counts, trees, target)
+    read = partial(_exits_of_votes, family=family)
+    chosen, certificate = _tested(trees, target, "votes", family, read, has_pool=False)
     margin = np.append(1, np.clip(np.ceil(factors[chosen] * schedule * n_used), 1, n_used + 1)).astype(np.int32)
-    certificate = counts.certificate(chosen, target)
     if n_classes > 2:
-        return IntervalRule("hard", margin=margin), certificate
+        return VoteRule(margin=margin), certificate
     low, high = lossless_bounds(n_trees)
     of_all, margin = np.arange(n_trees), margin[:-1]
     low[:-1] = np.maximum(low[:-1], np.floor_divide(of_all - margin, 2))
     high[:-1] = np.minimum(high[:-1], np.floor_divide(of_all + margin + 1, 2))
-    return IntervalRule("hard", low, high), certificate
+    return VoteRule(low, high), certificate
 
 
-def _exits_of_votes(votes: NDArray[Any], _: Int64s, *, family: RuleFamily) -> ExitCounts:
+def _exits_of_votes(votes: NDArray[Any], _: Int64s, *, family: RuleFamily) -> Int64s:
     """What bounds on the lead in votes do, on rows that also stop where the remaining votes cannot change the label."""
     n_trees = votes.shape[1]
-    label, following = np.zeros((2, *votes.shape), dtype=np.int32)
-    most, second = np.full((2, *votes.shape), -1, dtype=np.int32)
-    for index in range(family.n_classes):
-        counted = np.cumsum(votes == index, axis=1, dtype=np.int32)
-        leads, follows = counted > most, counted > second  # not ≥: if classes tie, the lowest index wins
-        follows &= ~leads
-        following[leads], second[leads] = label[leads], most[leads]
-        label[leads], most[leads] = index, counted[leads]
-        following[follows], second[follows] = index, counted[follows]
-    lead = (most - second).astype(np.float64)
-    lead[lead + (label < following) > n_trees - np.arange(1, n_trees + 1)] = np.inf
-    final = label[:, -1].astype(np.int64)
-    return family.count(lead, label != final[:, None], final)
+    label, votes_ahead, comes_first = leads(tallies(votes, family.n_classes))
+    is_decided = votes_ahead + comes_first > n_trees - np.arange(1, n_trees + 1)
+    final = label[:, -1].copy()
+    return family.count(np.where(is_decided, np.inf, votes_ahead), label != final[:, None], final)
 
 
 # Probabilities and numbers
@@ -323,19 +288,18 @@ def _by_spread(trees: TreesOnRows, target: RiskTarget) -> tuple[SpreadRule, Cert
     ones = np.ones(forest.n_trees)
     family = RuleFamily(-limits, -np.inf, 0.0, ones, ones, 0.0, max(1, n_classes))
     read = partial(_exits_of_spread, forest=forest, rule=first, family=family)
-    counts = trees.added_up("values", read, partial(ExitCounts.nothing, family.n_classes, limits.size))
-    chosen = _tested(counts, trees, target, has_pool=True)
+    chosen, certificate = _tested(trees, target, "values", family, read, has_pool=True)
     if chosen < 0:
         raise ValueError(
             f"even rows whose trees are all alike are off by more than tolerance={target.tolerance!r} too often for "
             f"alpha={target.alpha!r}: give a larger tolerance, more rows or a lower alpha"
         )
-    return replace(first, limit=float(limits[chosen])), counts.certificate(chosen, target)
+    return replace(first, limit=float(limits[chosen])), certificate
 
 
 def _exits_of_spread(
     values: NDArray[Any], place: Int64s, *, forest: PackedForest, rule: SpreadRule, family: RuleFamily
-) -> ExitCounts:
+) -> Int64s:
     """What each limit on the spread does, on all rows but those that gave the pooled spread."""
     added = added_values(values[~_sets_scale(place)], forest)
     n_rows, n_trees, _ = added.shape

@@ -19,8 +19,10 @@ from rfsize.showing.plots import (
 )
 from rfsize.showing.text import most_changed, shortened
 from rfsize.statistics.certify import Certificate, clopper_pearson
-from rfsize.stopping.rules import IntervalRule, Rule, TallyRule, WeightedVote
+from rfsize.stopping.rules import Rule
+from rfsize.stopping.scores import IntervalRule
 from rfsize.stopping.spread import SpreadRule
+from rfsize.stopping.votes import VoteRule, WeightedVote
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,7 +42,7 @@ def plot_table(table: StopTable, ax: Axes | None = None) -> Axes:
         _draw_certificate(table, certificate, left)
     ax = new_axes() if ax is None else ax
     names = [f"class {shortened(name)}" for name in table.class_labels]
-    if isinstance(table.stops, IntervalRule | TallyRule) and table.voting == "hard":
+    if isinstance(table.stops, VoteRule):
         _draw_votes(table.stops, table.n_trees, names, ax)
     else:
         _draw_bound(table.stops, table.n_trees, table.n_classes, ax)
@@ -75,16 +77,15 @@ def _draw_certificate(table: StopTable, known: Certificate, ax: Axes) -> None:
     finish(ax)
 
 
-def _draw_votes(rule: IntervalRule | TallyRule, n_trees: int, names: list[str], ax: Axes) -> None:
+def _draw_votes(rule: VoteRule, n_trees: int, names: list[str], ax: Axes) -> None:
     """The votes for class 1 that stop a row which gives all its other votes to class 0."""
     n_used = np.unique(np.linspace(1, n_trees, min(n_trees, _MOST_POINTS)).astype(np.int64))
-    decide = rule.decide(n_trees, len(names))
     stops = np.full((2, len(n_used)), np.nan)
     for point, t in enumerate(n_used.tolist()):
         votes = np.zeros((t + 1, len(names)), dtype=np.int64)
         votes[:, 1] = np.arange(t + 1)
         votes[:, 0] = t - votes[:, 1]
-        label = decide(t, votes)
+        label = rule.labels(t, votes, n_trees)
         for index, nearest in enumerate((np.max, np.min)):
             if (label == index).any():
                 stops[index, point] = nearest(np.flatnonzero(label == index))
@@ -105,7 +106,7 @@ def _draw_bound(rule: Rule, n_trees: int, n_classes: int, ax: Axes) -> None:
     """The lead, or the spread, that stops a row."""
     n_used = np.arange(1, n_trees)
     xlabel, label = "trees used", "stop: the first class is so far ahead"
-    if isinstance(rule, IntervalRule) and rule.margin is not None:
+    if isinstance(rule, IntervalRule):
         bound, ylabel = rule.margin[1:-1], "lead in the score so far" if rule.adds_up else "lead in the mean score"
     elif isinstance(rule, SpreadRule):
         left, what = np.sqrt(1.0 / n_used - 1.0 / n_trees), "standard deviation of the trees"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rfsize._files import require
 from rfsize._util import MAX_CLASSES, choice, how_many, in_percent, refuse_unused, share, warn, whole
 from rfsize.counting.outputs import VOTINGS, TreeOutputs
 from rfsize.counting.training_rows import TreesOnRows
@@ -19,9 +20,10 @@ from rfsize.models.model import Forest
 from rfsize.statistics.certify import Certificate, ClassOutcome, RiskTarget
 from rfsize.statistics.criterion import AVERAGES, check_classes, checked_confidence, checked_tolerance
 from rfsize.stopping import calibration, vote_prior
-from rfsize.stopping.files import expected_to_list, read_document, signed, stored_fields, write_document
-from rfsize.stopping.rules import Rule, WeightedVote, checked_outputs, checked_weights, in_blocks
+from rfsize.stopping.files import expected_to_list, read_document, refusing, signed, stored_fields, write_document
+from rfsize.stopping.rules import Rule, checked_outputs, in_blocks
 from rfsize.stopping.spread import SpreadRule
+from rfsize.stopping.votes import WeightedVote, checked_weights
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -462,7 +464,11 @@ class StopTable:
     @classmethod
     def from_dict(cls, document: dict[str, Any]) -> StopTable:
         """Read the table that `to_dict` returned; errors as in `load`."""
-        return cls(**stored_fields(document), is_claimed=True)
+        with refusing():
+            table = cls(**stored_fields(document), is_claimed=True)
+            is_same = table.to_dict()["checksum"] == document["checksum"]
+            require(is_same, "the checksum does not fit the content")
+        return table
 
     def __eq__(self, other: object) -> bool:
         return self.to_dict() == other.to_dict() if isinstance(other, StopTable) else NotImplemented

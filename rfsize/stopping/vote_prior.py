@@ -32,8 +32,8 @@ from rfsize._util import MAX_CLASSES, Floats, choice, whole
 from rfsize.counting.collect import outputs_of_votes
 from rfsize.counting.outputs import TreeOutputs, coverage, distinct
 from rfsize.counting.votes import Votes
-from rfsize.stopping.on_forest import lossless_bounds, tally_order
-from rfsize.stopping.rules import IntervalRule, Rule, TallyRule, checked_trees
+from rfsize.stopping.rules import checked_trees
+from rfsize.stopping.votes import VoteRule, lossless_bounds, tally_order
 
 _REACH = 2  # votes on each side in the moving average: the paper's window of 5
 
@@ -73,7 +73,7 @@ def checked_prior(
 
 def rule_from(
     prior: Votes | ArrayLike | str, n_trees: int, n_classes: int, alpha: float
-) -> tuple[Rule, list[tuple[float, float, float]] | None]:
+) -> tuple[VoteRule, list[tuple[float, float, float]] | None]:
     """The rule of the papers for a prior that `checked_prior` returned, and what it expects for each class.
 
     That is the share of the rows that all trees give the class, the share of these rows that get another label, and the
@@ -99,7 +99,7 @@ def _representative(prior: Votes | TreeOutputs) -> Votes:
 # Rules
 
 
-def _two_classes(prior: Floats, alpha: float) -> tuple[IntervalRule, list[tuple[float, float, float]]]:
+def _two_classes(prior: Floats, alpha: float) -> tuple[VoteRule, list[tuple[float, float, float]]]:
     """The rule of the papers for two classes, and its exact figures."""
     n_trees = len(prior) - 1
     # The masses after all T votes: the prior, split by the class that wins; a tie goes to class 0.
@@ -112,12 +112,12 @@ def _two_classes(prior: Floats, alpha: float) -> tuple[IntervalRule, list[tuple[
     for winner in range(2):
         wrong, trees = _core.bounds_outcome(wins[winner], bool(winner), low, high)
         outcomes.append((float(wins[winner].sum()), wrong, trees))
-    return IntervalRule("hard", low, high), _of_rows(outcomes)
+    return VoteRule(low, high), _of_rows(outcomes)
 
 
 def _more_classes(
     prior: Floats, n_trees: int, n_classes: int, alpha: float
-) -> tuple[TallyRule, list[tuple[float, float, float]]]:
+) -> tuple[VoteRule, list[tuple[float, float, float]]]:
     """The rule of the papers for more classes (equation 3 of 2016), and its exact figures.
 
     ``prior`` are the weights of the tallies of T votes, in the order of `tally_order`.
@@ -127,7 +127,7 @@ def _more_classes(
         _core.mark_stops(n_trees, n_classes, prior, alpha, bits)
     outcomes = np.empty((n_classes, 3))
     _core.tally_outcome(n_trees, n_classes, prior, bits, outcomes)
-    return TallyRule(bits=bits if alpha < 1.0 else None), _of_rows(outcomes.tolist())
+    return VoteRule(bits=bits if alpha < 1.0 else None), _of_rows(outcomes.tolist())
 
 
 def _of_rows(outcomes: Sequence[Sequence[float]]) -> list[tuple[float, float, float]]:
@@ -136,11 +136,11 @@ def _of_rows(outcomes: Sequence[Sequence[float]]) -> list[tuple[float, float, fl
     return [(mass, wrong / mass, trees / mass) if mass > 0.0 else (0.0, none, none) for mass, wrong, trees in outcomes]
 
 
-def _two_leaders(prior: Floats, n_classes: int, alpha: float) -> TallyRule:
+def _two_leaders(prior: Floats, n_classes: int, alpha: float) -> VoteRule:
     """A rule for the two leading classes. The leader has K − 1 rivals, which share the disagreement of 1 − α."""
     if alpha == 1.0:
-        return TallyRule()
-    return TallyRule(upper=_two_classes(prior, 1.0 - (1.0 - alpha) / (n_classes - 1))[0].high)
+        return VoteRule()
+    return VoteRule(upper=_two_classes(prior, 1.0 - (1.0 - alpha) / (n_classes - 1))[0].high)
 
 
 # Priors

@@ -1,23 +1,23 @@
-"""Rules of stopping on the trees of one compiled forest, in the units that it adds up: for the loops and for C."""
+"""Rules that compare scores: sums, means and partial scores with bounds; and those sums, on one compiled forest."""
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
-from rfsize._util import Floats, Int64s
+from rfsize._util import Bools, Floats, Int64s
 from rfsize.models.link import Link
+from rfsize.stopping.rules import CHECK_EVERY, Rule, first_settled, leads, outside
 from rfsize.walking.c_text import array, part, real
 from rfsize.walking.layout import HIGHEST_RANK, RANK_MASK, PackedForest
 
-CHECK_EVERY = 8
-"""A row is checked after this many trees, if a check after each tree would take longer than the tree itself."""
+_SAME_CUT = 1e-6  # two cuts this close count as equal
 
 # The largest rounding error of a link, in units of the precision of a score.
 _OF_A_LINK = 16.0
@@ -26,26 +26,142 @@ _OF_A_LINK = 16.0
 _OF_PROBABILITIES = "    sum score[SCORES];\n    predict_from(total, score);\n"
 _OF_SUMS = "    sum score[SCORES];\n    for (int k = 0; k < SCORES; k++) score[k] = (sum)(total[k] / DIVISOR);\n"
 
-_BY_BOUNDS = """    const int look = (n_used + EVERY - 1) / EVERY;
-    return votes[1] <= low[look] ? 0 : votes[1] >= high[look] ? 1 : -1;
-"""
-_BY_LEADERS = """    int leader, next, ahead;
-    two_leaders(votes, &leader, &next);
-    ahead = votes[leader] - votes[next];
-    if (ahead + (leader < next) > TREES - n_used) return leader;
-    return $stops ? leader : -1;
-"""
 
+@dataclass(frozen=True, eq=False)
+class IntervalRule(Rule):
+    """Stop when the score so far leaves an interval.
 
-class LabelRule(ABC):
-    """A rule for labels that runs on rows of one compiled forest."""
+    Of independent trees, that is the mean of the scores so far, before the link; of boosted trees, their partial score.
+
+    Attributes
+    ----------
+    margin : ndarray of float64, shape (T + 1,)
+        The lead of the first class over the second that stops a row; ties go to the lowest index. ∞ before the first
+        tree, 0 after the last, and never larger after one more tree.
+    cut : float or None
+        With one score: the mean or partial score above which the label is class 1. The lead is the distance from it.
+    adds_up : bool
+        Whether the trees are boosted.
+    every : int
+        Number of trees between two looks at a row. There is always one after the last tree.
+    """
+
+    voting = "soft"
+    metric = "labels"
+
+    margin: Floats
+    cut: float | None = None
+    adds_up: bool = False
+    every: int = 1
 
     @property
-    @abstractmethod
-    def native(self) -> _core.ScoreStop | _core.VoteStop:
-        """The rule for the compiled loop."""
+    def kind(self) -> str:
+        return "sums" if self.adds_up else "averages"
 
-    @abstractmethod
+    def answers(self, outputs: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], Int64s]:
+        n_used, margin = np.arange(1, outputs.shape[1] + 1), self.margin[1:]
+        score = outputs.astype(np.float64)
+        if (self.cut is None) != (score.shape[2] > 1):
+            raise ValueError(
+                f"the table goes by {'the scores of both classes' if self.cut is None else 'one score of a row'}, and "
+                f"there are {score.shape[2]}: give the scores as the model adds them up"
+            )
+        if not self.adds_up:
+            score = np.cumsum(score, axis=1) / n_used[:, None]
+        if self.cut is not None:
+            label = outside(score[..., 0], self.cut - margin, self.cut + margin)
+        else:
+            leader, lead, _ = leads(score)
+            label = np.where(lead >= margin, leader, -1)
+        label[:, (n_used % self.every > 0) & (n_used < len(n_used))] = -1
+        return first_settled(label)
+
+    def on(self, forest: PackedForest) -> LabelsBySums:
+        """The rule on rows of a forest; ``ValueError`` if the labels of the forest turn at another score."""
+        scale = SumScale.of(forest, has_cut=self.cut is not None)
+        share, origin = np.append(1.0, scale.share), scale.origin
+        may_stop = np.arange(len(share)) >= self.every
+        if self.cut is None or forest.n_scores > 1:
+            needed = self.margin * share
+            return LabelsBySums.of(forest, may_stop, self.every, needed, needed, scale.drift)
+        cut = cut_of(forest)
+        if abs(self.cut - cut) > _SAME_CUT * max(1.0, abs(cut)):
+            raise ValueError(
+                f"the table stops at a score of {self.cut:g}, and the forest's labels turn at {cut:g}: make a "
+                "table from this forest, StopTable.calibrate(model, X)"
+            )
+        low = origin + (self.cut - self.margin - origin) * share
+        high = origin + (self.cut + self.margin - origin) * share
+        return LabelsBySums.of(forest, may_stop, self.every, low, high, scale.drift)
+
+    def to_dict(self) -> dict[str, Any]:
+        content = {"margin": self.margin[1:].tolist(), "every": self.every}
+        return content if self.cut is None else {**content, "cut": self.cut}
+
+
+@dataclass(frozen=True, eq=False)
+class SumScale:
+    """Turns bounds on the score of the first t trees into bounds on the sum that is added up.
+
+    Attributes
+    ----------
+    share : ndarray of float64, shape (T,)
+        After 1, …, T trees: the factor of a score, or of a margin; see `PackedForest.shares`.
+    origin : float
+        With one score: the start of the sums, which counts in full before the first tree. A bound b on the score is
+        origin + (b − origin) · share on the sum.
+    drift : ndarray of float64, shape (n_scores,)
+        With several scores: the part of the start that counts in proportion to the trees so far.
+    """
+
+    share: Floats
+    origin: float
+    drift: Floats
+
+    @classmethod
+    def of(cls, forest: PackedForest, *, has_cut: bool) -> SumScale:
+        """The scale of the sums of a forest; ``has_cut`` if margins are distances of one score from a cut."""
+        start, share = forest.start.astype(np.float64), forest.shares * forest.divisor
+        if forest.n_scores == 1:
+            return cls(share, float(start[0]), start)
+        # Two shares that sum to 1 are twice as far from each other as one of them from one half.
+        return cls(share * (2.0 if has_cut else 1.0), 0.0, start if forest.is_forest else np.zeros_like(start))
+
+
+@dataclass(frozen=True, eq=False)
+class LabelsBySums:
+    """The bounds that the sums of scores of one compiled forest are compared with.
+
+    Attributes
+    ----------
+    forest : PackedForest
+    first_look, every : int
+        Rows may stop after ``first_look`` trees, and then after every ``every`` more.
+    low, high : ndarray of float64, shape (T + 1,)
+        With one score: after t trees, a sum of at most ``low[t]`` gives class 0, a sum of at least ``high[t]`` class 1.
+        With several scores, both are the lead of the first class over the second that settles a row.
+    drift : ndarray of float64, shape (n_scores,)
+        With several scores: subtracted from the sums before the comparison, times the share of trees not yet used.
+    """
+
+    forest: PackedForest
+    first_look: int
+    every: int
+    low: Floats
+    high: Floats
+    drift: Floats
+
+    @classmethod
+    def of(cls, forest: PackedForest, may_stop: Bools, every: int, *bounds: Floats) -> LabelsBySums:
+        """Make the stops, which begin at the first tree after which any row may stop; ``bounds`` are the arrays."""
+        first = int(np.argmax(may_stop)) if may_stop.any() else len(may_stop) - 1
+        return cls(forest, max(first, 1), every, *map(np.ascontiguousarray, bounds))
+
+    @cached_property
+    def native(self) -> _core.ScoreStop:
+        """The rule for the compiled loop."""
+        return _core.ScoreStop(self.first_look, self.every, self.low, self.high, self.high, self.drift)
+
     def settle(self, rows: _core.Rows, label: Int64s, n_used: Int64s) -> None:
         """Send rows down the trees until each is settled.
 
@@ -58,160 +174,6 @@ class LabelRule(ABC):
         n_used : ndarray of int64, shape (n,)
             For the number of trees; filled with T before the call.
         """
-
-    @abstractmethod
-    def label_in_c(self) -> str:
-        """The C function ``label_of``."""
-
-
-# Votes
-
-
-@dataclass(frozen=True, eq=False)
-class LabelsByVotes(LabelRule):
-    """Counts of votes, and what they are compared with; see `VoteStop` in rfsize/_native/stop_votes.hpp.
-
-    Attributes
-    ----------
-    forest : PackedForest
-    every : int
-        Number of trees between two checks of a row. There is always a check after the last tree.
-    low, high : ndarray of int32, shape (T + 1,), or None
-        Two classes: after t trees, at most ``low[t]`` votes for class 1 give class 0, at least ``high[t]`` class 1.
-    margin : ndarray of int32, shape (T + 1,), or None
-        More classes: the lead of the first class over the second that settles a row.
-    upper : ndarray of int32, shape (T + 1,), or None
-        More classes: the votes of the first class that settle a row, by the votes for the first two classes together.
-    bits : ndarray of uint8, or None
-        More classes: whether each tally settles a row; see `rfsize.stopping.rules.TallyRule`.
-    """
-
-    forest: PackedForest
-    every: int = 1
-    low: NDArray[np.int32] | None = None
-    high: NDArray[np.int32] | None = None
-    margin: NDArray[np.int32] | None = None
-    upper: NDArray[np.int32] | None = None
-    bits: NDArray[np.uint8] | None = None
-
-    @cached_property
-    def native(self) -> _core.VoteStop:
-        """The rule for the compiled loop."""
-        nothing = np.zeros(0, dtype=np.int32)
-        low, high, margin, upper = (
-            nothing if bound is None else bound for bound in (self.low, self.high, self.margin, self.upper)
-        )
-        bits = np.zeros(0, dtype=np.uint8) if self.bits is None else self.bits
-        n_trees, n_classes = self.forest.n_trees, len(self.forest.classes)
-        return _core.VoteStop(n_trees, n_classes, self.every, low, high, margin, upper, bits)
-
-    def settle(self, rows: _core.Rows, label: Int64s, n_used: Int64s) -> None:
-        self.native.settle(rows, self.forest.alone, len(self.forest.classes), label, n_used)
-
-    def label_in_c(self) -> str:
-        tally = "int" if self.forest.n_trees < 1 << 15 else "long"
-        return part("label_by_votes", every=self.every, tally=tally, answer=self._answer_in_c())
-
-    def _answer_in_c(self) -> str:
-        n_trees, n_classes = self.forest.n_trees, len(self.forest.classes)
-        if self.low is not None and self.high is not None:
-            looks = np.minimum(np.arange(0, n_trees + self.every, self.every), n_trees)
-            bounds = array("low", self.low[looks]) + array("high", self.high[looks])
-            return bounds + part("answer_by_votes", body=_BY_BOUNDS)
-        tables, stops = part("two_leaders"), "0"
-        if self.margin is not None:
-            tables, stops = tables + array("margin", self.margin), "ahead >= margin[n_used]"
-        elif self.upper is not None:
-            tables, stops = tables + array("upper", self.upper), "votes[leader] >= upper[votes[leader] + votes[next]]"
-        elif self.bits is not None:
-            order = tally_order(n_trees, n_classes)
-            numbers = array("stops", self.bits) + array("choose", order.ravel(), "int32_t")
-            tables, stops = tables + part("in_a_table", tables=numbers), "is_in_table(n_used, votes)"
-        return tables + part("answer_by_votes", body=_BY_LEADERS.replace("$stops", stops))
-
-
-def tally_order(n_trees: int, n_classes: int) -> Int64s:
-    """C(s + k, k + 1) for k = 0, …, K − 1 and s = 0, …, T + 1, by which all tallies of up to T votes are numbered.
-
-    With s_k votes for the classes up to k, a tally of t votes is number C(t + K − 1, K) + Σ C(s_k + k, k + 1), where
-    the sum is over k < K − 1. Tallies of fewer votes come first.
-    """
-    choose = np.empty((n_classes, n_trees + 2), dtype=np.int64)
-    choose[0] = np.arange(n_trees + 2)
-    for k in range(1, n_classes):
-        choose[k] = np.cumsum(choose[k - 1])
-    return choose
-
-
-def majority_on(forest: PackedForest) -> LabelsByVotes:
-    """Stops that never change the majority of all trees, on rows of a forest of classes."""
-    low, high = lossless_bounds(forest.n_trees) if len(forest.classes) == 2 else (None, None)
-    return LabelsByVotes(forest, CHECK_EVERY, low, high)
-
-
-def lossless_bounds(n_trees: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """The earliest stops of two classes that never change a label, because the remaining votes cannot.
-
-    Returns
-    -------
-    (ndarray of int32, ndarray of int32), each of shape (T + 1,)
-        ``low`` and ``high`` as in `LabelsByVotes`.
-
-    Examples
-    --------
-    If the first three of five votes are for one class, the other class can no longer win:
-
-    >>> from rfsize.stopping.on_forest import lossless_bounds
-    >>> low, high = lossless_bounds(5)
-    >>> low.tolist(), high.tolist()
-    ([-1, -1, -1, 0, 1, 2], [1, 2, 3, 3, 3, 3])
-    """
-    n_used = np.arange(n_trees + 1)
-    low = np.maximum(n_trees // 2 - n_trees + n_used, -1)
-    high = np.minimum(n_trees // 2 + 1, n_used + 1)
-    return low.astype(np.int32), high.astype(np.int32)
-
-
-# Sums of scores
-
-
-@dataclass(frozen=True, eq=False)
-class LabelsBySums(LabelRule):
-    """The bounds that the sums of scores are compared with.
-
-    Attributes
-    ----------
-    forest : PackedForest
-    first_look, every : int
-        Rows may stop after ``first_look`` trees, and then after every ``every`` more.
-    low, high : ndarray of float64, shape (T + 1,)
-        With one score: after t trees, a sum of at most ``low[t]`` gives class 0, a sum of at least ``high[t]`` class 1.
-    needed : ndarray of float64, shape (T + 1,)
-        With several scores: the lead of the first class over the second that settles a row.
-    drift : ndarray of float64, shape (n_scores,)
-        With several scores: subtracted from the sums before the comparison, times the share of trees not yet used.
-    """
-
-    forest: PackedForest
-    first_look: int
-    every: int
-    low: Floats
-    high: Floats
-    needed: Floats
-    drift: Floats
-
-    @classmethod
-    def of(cls, forest: PackedForest, may_stop: NDArray[np.bool_], every: int, *bounds: Floats) -> LabelsBySums:
-        """Make the stops, which begin at the first tree after which any row may stop; ``bounds`` are the arrays."""
-        first = int(np.argmax(may_stop)) if may_stop.any() else len(may_stop) - 1
-        return cls(forest, max(first, 1), every, *map(np.ascontiguousarray, bounds))
-
-    @cached_property
-    def native(self) -> _core.ScoreStop:
-        """The rule for the compiled loop."""
-        return _core.ScoreStop(self.first_look, self.every, self.low, self.high, self.needed, self.drift)
-
-    def settle(self, rows: _core.Rows, label: Int64s, n_used: Int64s) -> None:
         forest = self.forest
         total = np.tile(forest.start, (len(rows), 1))
         if self.first_look < len(self.low) - 1:
@@ -223,12 +185,11 @@ class LabelsBySums(LabelRule):
             label[is_open] = predicted_labels(forest, total[is_open])
 
     def label_in_c(self) -> str:
+        """The C function ``label_of``."""
         # If probabilities cannot change the label after the last tree, they are not computed.
         forest, last, n_trees = self.forest, lossless_on(self.forest), self.forest.n_trees
         looks = np.arange(self.first_look, n_trees, self.every)
-        low, high, needed = (
-            np.append(getattr(self, name)[looks], getattr(last, name)[n_trees]) for name in ("low", "high", "needed")
-        )
+        low, high = (np.append(*ends) for ends in ((self.low[looks], last.low[-1]), (self.high[looks], last.high[-1])))
         score = _OF_SUMS if forest.conventions.labels_of_scores else _OF_PROBABILITIES
         known: dict[str, object] = {"first_look": self.first_look, "every": self.every, "score": score}
         if forest.n_scores == 1:
@@ -237,7 +198,7 @@ class LabelsBySums(LabelRule):
             label = part("label_by_one_score", low=array("low", low), high=array("high", high), **known)
         else:
             drift = part("drift", drift=array("drift", self.drift)) if self.drift.any() else part("no_drift")
-            label = part("label_by_scores", needed=array("needed", needed), drift=drift, **known)
+            label = part("label_by_scores", needed=array("needed", high), drift=drift, **known)
         return label + part("ask_by_scores")
 
 
@@ -285,11 +246,11 @@ def lossless_on(forest: PackedForest) -> LabelsBySums:
         # The largest possible sums, to leave out checks at which no row can stop.
         reach = np.maximum(start + _used(most)[:, 0] - high, low - start - _used(least)[:, 0])
         may_stop &= reach >= 0.0
-        return LabelsBySums.of(forest, may_stop, CHECK_EVERY, low, high, np.zeros(len(low)), np.zeros(1))
+        return LabelsBySums.of(forest, may_stop, CHECK_EVERY, low, high, np.zeros(1))
     needed = _largest_turn(forest, least, most) + slack
     lead = np.max(start) - np.min(start) + np.max(_used(most), axis=1) - np.min(_used(least), axis=1)
     no_drift = np.zeros(forest.n_scores)
-    return LabelsBySums.of(forest, may_stop & (lead >= needed), CHECK_EVERY, needed, needed, needed, no_drift)
+    return LabelsBySums.of(forest, may_stop & (lead >= needed), CHECK_EVERY, needed, needed, no_drift)
 
 
 def _extremes(forest: PackedForest) -> tuple[Floats, Floats]:
