@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any, Literal, overload
 
 from rfsize._util import choice, give, warn
-from rfsize.exceptions import FileError, NotAForestError, RfsizeWarning
+from rfsize.exceptions import NotAForestError, RfsizeWarning
+from rfsize.inference.archive import refusing
 from rfsize.inference.compiled import CompiledForest
 from rfsize.inference.file import load_forests
 from rfsize.inference.mean import CompiledMean
@@ -252,8 +253,6 @@ def load(path: str | Path, *, n_jobs: int = -1, mmap: bool = False) -> CompiledF
     """
     path = Path(path)
     saved = load_forests(path, mapped=mmap)
-    try:
+    with refusing(path):
         forests = [CompiledForest(forest, table, voting=voting, n_jobs=n_jobs) for forest, table, voting in saved]
         return CompiledMean(forests) if len(forests) > 1 else forests[0]
-    except ValueError as error:
-        raise FileError(f"{path} is damaged, or was not written by rfsize: {error}") from error

@@ -61,20 +61,18 @@ class Archive(NamedTuple):
     def arrays_in(self, whole: Any, at: int, described: Any) -> dict[str, NDArray[Any]]:
         """The arrays that the text of a file describes, which lie in its bytes from ``at`` on."""
         require(list(described) == list(self.arrays), "it has other arrays")
-        dtypes, sizes, begins = {}, {}, {}
+        arrays = {}
         for name, (dtype, size) in described.items():
-            require(type(dtype) is str and _DTYPE.fullmatch(dtype), f"{name} has no type")
-            require(type(size) is int and size >= 0, f"{name} is of no size")
-            dtypes[name], sizes[name], begins[name] = np.dtype(dtype), size, at
             types = self.arrays[name]
-            require(types is None or dtypes[name].newbyteorder("=") in types, f"{name} is {dtype}")
-            at += size * dtypes[name].itemsize
-            at += -at % _ALIGNED
-        require(at == len(whole), "its arrays are not of the size that they claim")
-        arrays = {name: np.frombuffer(whole, dtypes[name], sizes[name], begins[name]) for name in described}
-        for name, array in arrays.items():
+            require(type(dtype) is str and _DTYPE.fullmatch(dtype), f"{name} has no type")
+            require(types is None or np.dtype(dtype).newbyteorder("=") in types, f"{name} is {dtype}")
+            require(type(size) is int and size >= 0, f"{name} is of no size")
+            array = np.frombuffer(whole, dtype, size, at)  # ValueError beyond the end
             _check_text(name, array)
-        return {name: array.astype(array.dtype.newbyteorder("="), copy=False) for name, array in arrays.items()}
+            arrays[name] = array.astype(array.dtype.newbyteorder("="), copy=False)
+            at += array.nbytes + -(at + array.nbytes) % _ALIGNED
+        require(at == len(whole), "its arrays are not of the size that they claim")
+        return arrays
 
 
 def _check_text(name: str, array: NDArray[Any]) -> None:

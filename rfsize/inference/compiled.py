@@ -14,7 +14,7 @@ from rfsize.counting.votes import Votes
 from rfsize.exceptions import NotAForestError
 from rfsize.inference.answers import Answers
 from rfsize.inference.c_source import write_c
-from rfsize.inference.file import save_forest
+from rfsize.inference.file import save_forests
 from rfsize.inference.rows import opened
 from rfsize.inference.tables import check_fit
 from rfsize.models.model import Forest, Model, Output
@@ -337,7 +337,7 @@ class CompiledForest:
         >>> rfsize.load("forest.rfsize").predict(X).tolist() == compiled.predict(X).tolist()
         True
         """
-        save_forest(Path(path), self.forest, self.table, self.voting, compress=compress)
+        save_forests(Path(path), [(self.forest, self.table, self.voting)], compress=compress)
 
     def to_c(self, path: str | Path, *, name: str = "forest") -> None:
         """Write the forest and its table as one C99 file, which needs nothing but a C compiler.

@@ -5,9 +5,8 @@ No tree is walked before it is checked.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import fields
 from io import BytesIO
 from pathlib import Path
@@ -17,12 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
-from rfsize._files import written_whole
+from rfsize._files import require, written_whole
 from rfsize._util import MAX_CLASSES, is_digest
 from rfsize.exceptions import FileError
-from rfsize.inference.archive import Archive, opened, require
+from rfsize.inference.archive import Archive, opened
 from rfsize.models.conventions import Conventions, Reading
-from rfsize.models.link import LINKS
 from rfsize.models.model import OUTPUTS
 from rfsize.stopping.table import StopTable
 from rfsize.walking import layout
@@ -33,26 +31,31 @@ LARGEST_SCORE = 1e300  # of a leaf: sums of larger scores overflow
 
 
 _ROUNDING = 1e-9  # allowed for shares that sum to 1
-MOST_FORESTS = 10_000  # in one file
 _SUMS = 4.0  # sums of scores stay this many times below the largest number, also after a link multiplies them
 
-_TREES: dict[str, tuple[Any, ...]] = {
-    "nodes": (np.uint8,),  # a bit for each node, 1 for a leaf; then columns and ranks of splits, by bytes
-    "value": (np.float32, np.float64),  # of each leaf, as scores are added
-    "vote": (np.uint16,),  # of each leaf
-    "tree_start": (np.int64,),
-    "bit_start": (np.int64,),
-    "bits": (np.uint32,),
+_ARRAYS: dict[str, tuple[Any, ...] | None] = {
+    "classes": None,
+    "trees.nodes": (np.uint8,),  # a bit for each node, 1 for a leaf; then columns and ranks of splits, by bytes
+    "trees.value": (np.float32, np.float64),  # of each leaf, as scores are added
+    "trees.vote": (np.uint16,),  # of each leaf
+    "trees.tree_start": (np.int64,),
+    "trees.bit_start": (np.int64,),
+    "trees.bits": (np.uint32,),
+    "columns.feature": (np.int64,),
+    "columns.cut_start": (np.int64,),
+    "columns.cuts": (np.uint8,),  # by bytes
+    "columns.start": (np.int64,),
+    "columns.missing": (np.uint8,),
+    "columns.base": (np.int64,),
 }
-_COLUMNS: dict[str, tuple[Any, ...]] = {
-    "feature": (np.int64,),
-    "cut_start": (np.int64,),
-    "cuts": (np.uint8,),  # by bytes
-    "start": (np.int64,),
-    "missing": (np.uint8,),
-    "base": (np.int64,),
-}
+_FILE = Archive("rfsize forest", 9, _ARRAYS)
 
+# Holds the arrays of a forest as they are used.
+_AS_USED = {"trees.nodes": (np.uint64,), "columns.cuts": (np.float64,)}
+_PLAIN = Archive("rfsize plain forest", 2, _ARRAYS | _AS_USED, deflated=False)
+
+# Holds the files of several forests, one after another.
+_SEVERAL = Archive("rfsize mean of forests", 2, {"sizes": (np.int64,), "forests": (np.uint8,)}, deflated=False)
 
 _COLUMN, _RANK, _CUT = np.dtype("<u4"), np.dtype("<u2"), np.dtype("<f8")
 """Numbers written byte by byte: the first bytes of all numbers, then the second bytes, …. That compresses better."""
@@ -62,68 +65,34 @@ def _bytes_of(array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[np.uint8]:
     return array.astype(dtype).view(np.uint8).reshape(-1, dtype.itemsize).T.ravel()
 
 
-def _check_sizes(sizes: dict[str, int]) -> None:
-    """Check that no array is larger than a forest of so many nodes can have."""
-    n_nodes, n_cuts = 8 * sizes["trees.nodes"], sizes["columns.cuts"] // _CUT.itemsize
-    require(n_nodes <= 32 * layout.MOST_NODES, "more nodes than any forest's")
-    require(sizes["classes"] <= MAX_CLASSES, f"{sizes['classes']:,} classes, more than any forest's")
-    require(sizes["trees.value"] <= n_nodes * max(1, sizes["classes"]), "more scores than classes for a leaf")
-    require(sizes["trees.tree_start"] <= n_nodes + 1, "more trees than nodes")
-    for name in ("trees.vote", "trees.bit_start"):
-        require(sizes[name] <= n_nodes, f"more {name} than nodes")
-    require(n_cuts <= n_nodes * layout.MOST_CATEGORIES, "more thresholds than splits")
-
-
-def _named(trees: dict[str, tuple[Any, ...]], columns: dict[str, tuple[Any, ...]]) -> dict[str, tuple[Any, ...] | None]:
-    of_trees = {f"trees.{name}": types for name, types in trees.items()}
-    return {"classes": None, **of_trees, **{f"columns.{name}": types for name, types in columns.items()}}
-
-
-_FILE = Archive(form="rfsize forest", version=9, arrays=_named(_TREES, _COLUMNS), check_sizes=_check_sizes)
-
-
-# Holds the arrays of a forest as they are used.
-_PLAIN = Archive(
-    form="rfsize plain forest",
-    version=2,
-    arrays=_named({**_TREES, "nodes": (np.uint64,)}, {**_COLUMNS, "cuts": (np.float64,)}),
-    check_sizes=lambda sizes: require(sizes["classes"] <= MAX_CLASSES, f"{sizes['classes']:,} classes"),
-    deflated=False,
-)
-
-# Holds the files of several forests, one after another.
-_SEVERAL = Archive(
-    form="rfsize mean of forests",
-    version=2,
-    arrays={"sizes": (np.int64,), "forests": (np.uint8,)},
-    check_sizes=lambda sizes: require(sizes["sizes"] <= MOST_FORESTS, f"{sizes['sizes']:,} forests, more than any has"),
-    deflated=False,
-)
-
-
 Saved = tuple[PackedForest, StopTable | None, str]
 """A forest, its table, and the voting that makes its labels."""
 
 
-def save_forest(
-    path: Path, forest: PackedForest, table: StopTable | None, voting: str, *, compress: bool = True
-) -> None:
-    """Write a forest to a file, whole or not at all; ``ValueError`` if the file could not be read again."""
-    with _readable(path) as partial, partial.open("wb") as file:
-        _write(file, (forest, table, voting), compress=compress)
+def save_forests(path: Path, forests: list[Saved], *, compress: bool = True) -> None:
+    """Write forests to one file, whole or not at all; ``ValueError`` if the file could not be read again."""
+    with written_whole(path) as partial:
+        with partial.open("wb") as file:
+            if len(forests) == 1:
+                _write(file, forests[0], compress=compress)
+            else:
+                _write_several(file, forests)
+        try:
+            load_forests(partial)
+        except FileError as error:
+            raise ValueError(
+                f"{path} was not written, because it could not be read again ({error.__cause__ or error}): pickle the "
+                "compiled forest"
+            ) from error
 
 
-def save_forests(path: Path, forests: list[Saved]) -> None:
-    """Write several forests to one file; as `save_forest`."""
-    if len(forests) > MOST_FORESTS:
-        raise ValueError(f"a file holds at most {MOST_FORESTS:,} forests, found {len(forests):,}: pickle them")
+def _write_several(file: BinaryIO, forests: list[Saved]) -> None:
     parts = [BytesIO() for _ in forests]
     for part, forest in zip(parts, forests, strict=True):
         _write(part, forest, compress=True)
     sizes = np.array([part.tell() for part in parts], dtype=np.int64)
     content = np.concatenate([np.frombuffer(part.getbuffer(), np.uint8) for part in parts])
-    with _readable(path) as partial, partial.open("wb") as file:
-        _SEVERAL.write_to(file, {}, {"sizes": sizes, "forests": content})
+    _SEVERAL.write_to(file, {}, {"sizes": sizes, "forests": content})
 
 
 def _write(file: BinaryIO, saved: Saved, *, compress: bool) -> None:
@@ -135,20 +104,6 @@ def _write(file: BinaryIO, saved: Saved, *, compress: bool) -> None:
         _FILE.write_to(file, content, {**arrays, **_packed(forest)})
     else:
         _PLAIN.write_to(file, content, arrays)
-
-
-@contextmanager
-def _readable(path: Path) -> Iterator[Path]:
-    """A file to write, which takes the place of ``path`` only if it can be read."""
-    with written_whole(path) as partial:
-        yield partial
-        try:
-            load_forests(partial)
-        except FileError as error:
-            raise ValueError(
-                f"{path} was not written, because it could not be read again ({error.__cause__ or error}): pickle the "
-                "compiled forest"
-            ) from error
 
 
 def _plain_classes(classes: NDArray[Any]) -> NDArray[Any]:
@@ -200,9 +155,9 @@ def _unpacked_cuts(content: NDArray[np.uint8]) -> NDArray[np.float64]:
     return np.ascontiguousarray(content.reshape(_CUT.itemsize, -1).T).view(_CUT).ravel().astype(np.float64)
 
 
-def _unpacked_trees(arrays: dict[str, NDArray[Any]], missing: NDArray[np.uint8]) -> Nodes:
+def _unpacked_trees(arrays: dict[str, NDArray[Any]]) -> Nodes:
     """The trees, from what `_packed` gives; `PackedForest` checks them."""
-    start, packed, score, vote = (arrays[name] for name in ("tree_start", "nodes", "value", "vote"))
+    start, packed, score, vote = (arrays[f"trees.{name}"] for name in ("tree_start", "nodes", "value", "vote"))
     n_trees, n_nodes = start.size - 1, int(start[-1]) if start.size else 0
     n_splits, n_bits = (n_nodes - n_trees) // 2, -(-n_nodes // 8)
     n_leaves = n_nodes - n_splits
@@ -213,16 +168,16 @@ def _unpacked_trees(arrays: dict[str, NDArray[Any]], missing: NDArray[np.uint8])
     require(vote.size in (0, n_leaves), "a leaf without a vote")
     nodes, leaf = np.empty(n_nodes, dtype=np.uint64), np.empty(n_leaves, dtype=np.int64)
     is_leaf, column, rank = np.split(packed, [n_bits, place_of_rank])
-    _core.unpack_nodes(is_leaf, column, rank, missing, start, nodes, leaf)
+    _core.unpack_nodes(is_leaf, column, rank, arrays["columns.missing"], start, nodes, leaf)
     value = np.zeros((n_nodes, score.size // n_leaves), score.dtype)
     value[leaf] = score.reshape(n_leaves, -1)
     votes = np.zeros(n_nodes if vote.size else 0, vote.dtype)
     votes[leaf[: vote.size]] = vote
-    return Nodes(nodes, value, votes, start, arrays["bit_start"], arrays["bits"])
+    return Nodes(nodes, value, votes, start, arrays["trees.bit_start"], arrays["trees.bits"])
 
 
 def load_forests(path: Path, *, mapped: bool = False) -> list[Saved]:
-    """Read a file that `save_forest` or `save_forests` wrote, and check it.
+    """Read a file that `save_forests` wrote, and check it.
 
     With ``mapped``, the arrays of one forest stay in a file that is not compressed.
 
@@ -256,73 +211,67 @@ def load_forests(path: Path, *, mapped: bool = False) -> list[Saved]:
 
 def _forest_of(archive: Archive, content: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Saved:
     """The forest of a file of one; raises what damaged content raises."""
-    columns = {name: arrays[f"columns.{name}"] for name in _COLUMNS}
+    columns = Columns(*(arrays[f"columns.{name}"] for name in Columns._fields))
     if archive is _PLAIN:
         trees = Nodes(*(arrays[f"trees.{name}"] for name in Nodes._fields))
         n_nodes, n_values = trees.nodes.size, trees.value.size
         require(n_nodes and n_values and n_values % n_nodes == 0, "not as many scores for each leaf")
         trees = trees._replace(value=trees.value.reshape(n_nodes, -1))
     else:
-        columns["cuts"] = _unpacked_cuts(columns["cuts"])
-        trees = _unpacked_trees({name: arrays[f"trees.{name}"] for name in _TREES}, columns["missing"])
-    forest = _checked(content, trees, Columns(**columns), arrays["classes"])
+        columns = columns._replace(cuts=_unpacked_cuts(arrays["columns.cuts"]))
+        trees = _unpacked_trees(arrays)
+    forest = _checked(content, trees, columns, arrays["classes"])
     voting, table = content["voting"], content["table"]
     require(voting == "soft" or (voting == "hard" and forest.classes.size), "unknown words for how labels are made")
     return forest, None if table is None else StopTable.from_dict(table), voting
 
 
 def _checked(content: dict[str, Any], trees: Nodes, columns: Columns, classes: NDArray[Any]) -> PackedForest:
+    names = content["feature_names"]
     forest = PackedForest(
         trees=trees,
         columns=columns,
-        n_outputs=_whole(content["n_outputs"], 1),
-        n_features=_whole(content["n_features"], 1),
-        feature_names=content["feature_names"],
+        n_outputs=int(content["n_outputs"]),
+        n_features=int(content["n_features"]),
+        feature_names=None if names is None else list(map(str, names)),
         classes=classes,
         conventions=_conventions_from_dict(content["conventions"]),
-        threshold=content["threshold"],
+        threshold=float(content["threshold"]),
         digest=content["digest"],
         output=content["predict_gives"],
-        is_pruned=content["is_shrunk"],
-        is_forest=content["is_forest"],
+        is_pruned=bool(content["is_shrunk"]),
+        is_forest=bool(content["is_forest"]),
     )
+    # Whatever was of another type, or is unknown, would not be written like that.
+    written = _described(forest, None, content["voting"])
+    given = {name: value for name, value in content.items() if name not in ("format", "version")} | {"table": None}
+    is_same = json.dumps(written, sort_keys=True) == json.dumps(given, sort_keys=True)
+    require(is_same, "its text has a field of another type, or one that is unknown")
     _check_head(forest)
+    _check_scores(forest)
     _check_votes(forest)
     _check_shares(forest)
     return forest
 
 
-def _whole(value: Any, at_least: int) -> int:
-    require(type(value) is int and at_least <= value < 1 << 31, f"{value!r} is not a size")
-    return int(value)
-
-
 def _check_head(forest: PackedForest) -> None:
     require(forest.digest is None or is_digest(forest.digest), "its digest is none")
-    require(1 in (forest.n_outputs, forest.trees.value.shape[1]), "several trees and several scores for a vote")
     n_classes = max(2, forest.n_scores) if forest.classes.size else 0
     links = _LINKS_OF_SEVERAL if forest.n_scores > 1 else _LINKS_OF_ONE if n_classes else _LINKS_OF_NUMBERS
     require(forest.conventions.link in links, "scores of another link")
     require(n_classes or forest.n_scores == 1, "several numbers for a row")
-    require(forest.classes.size == n_classes, f"{forest.classes.size} class labels, not {n_classes}")
+    require(forest.classes.size == n_classes <= MAX_CLASSES, f"{forest.classes.size} class labels, not {n_classes}")
     require(len(set(forest.classes.tolist())) == n_classes, "two classes of one name")
-    require(type(forest.threshold) is float and 0.0 < forest.threshold < 1.0, "a threshold that is no probability")
-    require(forest.threshold == 0.5 or (n_classes == 2 and forest.n_scores == 1), "a threshold of no class")
-    require(forest.n_features <= MOST_FEATURES, f"{forest.n_features:,} features, more than any forest's")
-    gives = OUTPUTS[:-1] if n_classes else OUTPUTS[-1:]
-    require(forest.output in gives, "predict gives nothing known")
-    require(type(forest.is_pruned) is bool, "it does not say whether it is shrunk")
-    require(type(forest.is_forest) is bool, "it does not say whether its trees are boosted")
-    _check_scores(forest)
     require((forest.classes == forest.classes).all(), "a class without a name")
-    require((forest.trees.tree_start.size - 1) % forest.n_outputs == 0, "not as many trees for each class")
-    names = forest.feature_names
-    if names is not None:
-        require(isinstance(names, list) and len(names) == forest.n_features, "not one name for each feature")
-        require(all(isinstance(name, str) for name in names), "a feature's name is no text")
+    require(0.0 < forest.threshold < 1.0, "a threshold that is no probability")
+    require(forest.threshold == 0.5 or (n_classes == 2 and forest.n_scores == 1), "a threshold of no class")
+    require(1 <= forest.n_features <= MOST_FEATURES, f"{forest.n_features:,} features")
+    require(forest.output in (OUTPUTS[:-1] if n_classes else OUTPUTS[-1:]), "predict gives nothing known")
+    is_named = forest.feature_names is None or len(forest.feature_names) == forest.n_features
+    require(is_named, "not one name for each feature")
     categorical = [*(forest.conventions.category_features or ()), *forest.conventions.coded_features]
     require(len(set(categorical)) == len(categorical), "a feature with two lists of categories")
-    require(all(feature < forest.n_features for feature in categorical), "categories of an unknown feature")
+    require(all(0 <= feature < forest.n_features for feature in categorical), "categories of an unknown feature")
 
 
 def _check_scores(forest: PackedForest) -> None:
@@ -385,32 +334,22 @@ _LINKS_OF_NUMBERS = ("identity", "exp", "square", "logistic", "softplus")
 
 
 def _conventions_from_dict(fields: dict[str, Any]) -> Conventions:
-    require(all(type(fields[name]) is bool for name in _FLAGS + _FLAGS_OF_READING), "a flag is missing")
-    require(all(type(fields[name]) is str for name in _TEXTS + _NUMBERS), "a convention is missing")
-    require(fields["link"] in LINKS, f"unknown link {fields['link']!r}")
     require(_FRAMEWORK.fullmatch(fields["framework"]), "a framework whose name is not a name")
-    start = fields["start"]
-    require(isinstance(start, list) and all(type(number) is float and np.isfinite(number) for number in start), "start")
-    numbers: dict[str, Any] = {name: float.fromhex(fields[name]) for name in _NUMBERS}
-    slope, divisor, cut = (numbers.pop(name) for name in _FACTORS)
-    require(np.isfinite([slope, divisor, cut]).all(), "a factor of scores that is not finite")
+    base, numbers = tuple(map(float, fields["start"])), {name: float.fromhex(fields[name]) for name in _NUMBERS}
+    factors = {name: numbers.pop(name) for name in _FACTORS}
+    require(np.isfinite([*base, *factors.values()]).all(), "a factor of scores that is not finite")
     require(not np.isnan([numbers["zero_within"], numbers["lowest_category"]]).any(), "a NaN")
-    categories, features = fields["categories"], fields["category_features"]
-    require(isinstance(categories, list) and all(isinstance(known, list) for known in categories), "categories")
-    scalars = (str, int, float)
-    require(all(isinstance(category, scalars) for known in categories for category in known), "categories")
-    if features is not None:
-        require(isinstance(features, list) and len(features) == len(categories), "category_features")
-        features = tuple(_whole(feature, 0) for feature in features)
-    require(isinstance(fields["coded_features"], list), "coded_features")
+    categories, features = tuple(map(tuple, fields["categories"])), fields["category_features"]
+    are_scalars = all(isinstance(category, str | int | float) for known in categories for category in known)
+    require(are_scalars, "a category that is no number and no text")
+    require(features is None or len(features) == len(categories), "not one feature for each list of categories")
     return Conventions(
-        **{name: fields[name] for name in _FLAGS + _TEXTS},
-        slope=slope,
-        divisor=divisor,
-        cut=cut,
-        base=tuple(start),
-        reading=Reading(**{name: fields[name] for name in _FLAGS_OF_READING}, **numbers),
-        categories=tuple(map(tuple, categories)),
-        category_features=features,
-        coded_features=tuple(_whole(feature, 0) for feature in fields["coded_features"]),
+        **{name: bool(fields[name]) for name in _FLAGS},
+        **{name: fields[name] for name in _TEXTS},
+        **factors,
+        base=base,
+        reading=Reading(**{name: bool(fields[name]) for name in _FLAGS_OF_READING}, **numbers),
+        categories=categories,
+        category_features=None if features is None else tuple(map(int, features)),
+        coded_features=tuple(map(int, fields["coded_features"])),
     )
