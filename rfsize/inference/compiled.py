@@ -9,20 +9,16 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize._util import Int64s, how_many, shown
+from rfsize._util import Int64s, how_many
 from rfsize.counting.votes import Votes
 from rfsize.exceptions import NotAForestError
 from rfsize.inference.answers import Answers
 from rfsize.inference.c_source import write_c
 from rfsize.inference.file import save_forests
-from rfsize.inference.rows import opened
 from rfsize.inference.tables import check_fit
-from rfsize.models.model import Forest, Model, Output
-from rfsize.models.rows import Rows
 from rfsize.stopping.rules import Rule
 from rfsize.stopping.table import StopTable
-from rfsize.walking.layout import PackedForest, unpacked
-from rfsize.walking.leaves import in_blocks, quantised
+from rfsize.walking.layout import PackedForest
 
 LABELS = ("labels", "class numbers")
 """The values of ``output`` for which `predict` returns a class."""
@@ -90,18 +86,6 @@ class CompiledForest:
         trees = how_many(self.n_trees, f"{self.forest.conventions.framework} tree")
         kind = f"{len(self.classes)} classes" if self.classes.size else "regression"
         return f"CompiledForest({trees}, {kind}; {self._said_of_predict}; {self._said_of_table})"
-
-    def _repr_html_(self) -> str:
-        """The table that notebooks show."""
-        classes = f"{len(self.classes):,}" if self.classes.size else "none: it predicts numbers"
-        trees = f"{self.n_trees:,}, of {self.forest.conventions.framework}"
-        facts = {
-            "trees": trees,
-            "classes": classes,
-            "predict": self._said_of_predict.removeprefix("predict gives "),
-            "stop table": self._said_of_table,
-        }
-        return shown("Compiled forest", facts)
 
     @property
     def _said_of_predict(self) -> str:
@@ -377,12 +361,6 @@ class CompiledForest:
         """
         write_c(Path(path), self.forest, self._stops, self.voting, name)
 
-    @property
-    def as_model(self) -> Model:
-        """The forest in the form that `StopTable.calibrate` and `rfsize.size` need, for rows that are new to it."""
-        kind = _CompiledDraws if self.forest.is_forest else _CompiledTrees
-        return kind(self.forest, self.n_jobs, self.voting)
-
     @cached_property
     def _answers(self) -> Answers:
         return Answers(self.forest, self.n_jobs, self._stops, self.voting)
@@ -400,50 +378,3 @@ def refuse_numbers(classes: NDArray[Any], what: str) -> None:
     """Raise `NotAForestError` if a regression is asked for labels or probabilities."""
     if not classes.size:
         raise NotAForestError(f"forests of a regression predict numbers, and no {what}: use predict")
-
-
-class _CompiledTrees(Model):
-    """The trees of a compiled model, read as a model."""
-
-    why_no_forest = (
-        "each compiled tree corrects the ones before it, so they have no T*: rfsize.size(model, X_new) "
-        "says how many answer alike, and rfsize.StopTable.calibrate(model, X_new) after how many a row can stop"
-    )
-
-    def __init__(self, forest: PackedForest, n_jobs: int, voting: str) -> None:
-        self.framework = forest.conventions.framework  # type: ignore[misc]
-        self.booster, self._n_jobs, self.ensemble = forest, n_jobs, unpacked(forest)
-        self.voting, self.is_pruned = voting, forest.is_pruned
-
-    @property
-    def output(self) -> Output:
-        return self.booster.output
-
-    @property
-    def digest(self) -> str | None:
-        return self.booster.digest
-
-    def open(self, X: Any) -> Rows:
-        return opened(self.booster, X)
-
-    def apply(self, X: Any) -> Int64s:
-        node = np.arange(self.booster.trees.nodes.size)
-        leaf = np.empty((X.shape[0], self._arrays.nodes.n_nodes.size), dtype=np.int64)
-
-        def reach(start: int, stop: int) -> None:
-            quantised(self.booster, X[start:stop]).reach(node, leaf[start:stop])
-
-        in_blocks(self.booster, reach, len(leaf), self._n_jobs)
-        return leaf.reshape(len(leaf), *self._arrays.tree_start.shape)
-
-    def first(self, n_trees: int) -> Any:
-        raise NotAForestError(
-            f"rfsize cannot cut a compiled forest: truncate the model to {n_trees} trees, and compile that"
-        )
-
-    def select(self, trees: Int64s, leaf_values: NDArray[Any] | None = None) -> Any:
-        raise NotAForestError("rfsize cannot shrink a compiled forest: shrink the model, and compile that")
-
-
-class _CompiledDraws(_CompiledTrees, Forest):
-    """The trees of a compiled forest, which are independent draws."""

@@ -249,7 +249,7 @@ def read_to_cut(model: Any, *, missing: float | None = None) -> Model:
 def _read(model: Any) -> Model:
     if isinstance(model, Model):
         return model
-    own = getattr(model, "as_model", None)  # rfsize's own models: compiled forests, right-sized estimators
+    own = getattr(model, "as_model", None)  # of right-sized estimators
     if isinstance(own, Model):
         return own
     if isinstance(model, (list, tuple)):

@@ -217,16 +217,6 @@ def test_certificates_count_what_compiled_models_predict(kind: tuple[str, str]) 
 # Which model, and which rows
 
 
-@of_kinds(("lightgbm", "gbdt"), ("xgboost", "softprob"), ("sklearn", "adaboost"))
-def test_tables_by_the_compiled_model(kind: tuple[str, str], tmp_path: Path) -> None:
-    native, table = trained(*kind).native, table_of(*kind)
-    rfsize.compile(native).save(tmp_path / "boosted.rfsize")
-    for fast in (rfsize.compile(native), rfsize.load(tmp_path / "boosted.rfsize")):
-        again = StopTable.calibrate(fast, FRESH, **CERTIFIED)
-        assert (again.certificate, again.n_trees) == (table.certificate, table.n_trees)
-        assert rfsize.compile(native, again).table is again
-
-
 def test_a_table_is_of_one_model() -> None:
     native, table = trained("lightgbm", "gbdt").native, table_of("lightgbm", "gbdt")
     of_rf = StopTable.calibrate(trained("lightgbm", "rf").native, FRESH, alpha=0.6)

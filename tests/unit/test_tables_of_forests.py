@@ -100,16 +100,6 @@ def test_a_certificate_is_of_one_forest(framework: str, voting: Any, tmp_path: P
         rfsize.compile(other, table)
 
 
-def test_a_certificate_by_the_compiled_forest(tmp_path: Path) -> None:
-    model, other = (trained("lightgbm", 3, seed) for seed in (1, 2))
-    rfsize.compile(model).save(tmp_path / "forest.rfsize")
-    for fast in (rfsize.compile(model), rfsize.load(tmp_path / "forest.rfsize")):
-        table = rfsize.StopTable.calibrate(fast, ROWS, alpha=0.9)
-        assert rfsize.compile(model, table).table is table
-        with pytest.raises(ValueError, match=r"StopTable\.calibrate"):
-            rfsize.compile(other, table)
-
-
 def test_a_certificate_of_a_regression() -> None:
     model, other = (RandomForestRegressor(21, max_depth=4, random_state=seed).fit(X, SIGNAL) for seed in (1, 2))
     table = rfsize.StopTable.calibrate(model, ROWS, alpha=0.9, metric="scores", tolerance=0.3)
