@@ -11,7 +11,6 @@ from rfsize.inference.archive import refusing
 from rfsize.inference.compiled import CompiledForest
 from rfsize.inference.file import load_forests
 from rfsize.inference.mean import CompiledMean
-from rfsize.inference.tables import check_table
 from rfsize.models.framework import read_model
 from rfsize.models.model import Forest, Model, learning_rate_of
 from rfsize.stopping.table import StopTable
@@ -146,7 +145,8 @@ def compile(
         )
     read = read_model(model, missing=missing)
     read.refuse_steps("a compiled forest predicts the rows that the last step of a Pipeline gets")
-    check_table(read, table)
+    if not isinstance(table, StopTable | None):
+        raise ValueError(f"table is a {type(table).__name__}: give a StopTable, such as StopTable.calibrate(model, X)")
     at, labels_by = _labels_above(threshold, read, table), _resolved(voting, read, table)
     give(learning_rate_of(read))
     compiled = CompiledForest(_packed(read, at), table, voting=labels_by, n_jobs=n_jobs)

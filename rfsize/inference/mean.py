@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize._util import how_many, shown
+from rfsize._util import how_many
 from rfsize.inference.compiled import LABELS, CompiledForest, refuse_numbers
 from rfsize.inference.file import save_forests
 
@@ -55,13 +54,13 @@ class CompiledMean:
         self.forests = tuple(forests)
         if len(self.forests) < 2:
             raise ValueError(f"a mean takes two forests or more, found {len(self.forests)}: compile the model itself")
-        first = self.forests[0]
-        for number, other in enumerate(self.forests[1:], start=1):
-            for what, value, another in _told_apart(first, other):
-                if not _same(value, another):
+        first = _shared(self.forests[0])
+        for number, compiled in enumerate(self.forests):
+            for what, value in _shared(compiled).items():
+                if value != first[what]:
                     raise ValueError(
-                        f"forests 0 and {number} cannot be averaged: {what} of the first is {_shown(value)}, and of "
-                        f"the other {_shown(another)}; compile each alone"
+                        f"forests 0 and {number} cannot be averaged: {what} of the first is {first[what]!s:.60}, and "
+                        f"of the other {value!s:.60}; compile each alone"
                     )
 
     @property
@@ -78,12 +77,6 @@ class CompiledMean:
         kind = f"{len(self.classes)} classes" if self.classes.size else "regression"
         trees = f"{how_many(len(self.forests), 'forest')} of {how_many(self.n_trees, 'tree')}"
         return f"CompiledMean({trees}, {kind}; predict gives {self._gives})"
-
-    def _repr_html_(self) -> str:
-        """The table that notebooks show."""
-        classes = f"{len(self.classes):,}" if self.classes.size else "none: it predicts numbers"
-        facts = {"forests": len(self.forests), "trees": f"{self.n_trees:,}", "classes": classes, "predict": self._gives}
-        return shown("Mean of compiled forests", facts)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The mean of the models' own predictions; for classifiers, labels.
@@ -169,24 +162,11 @@ class CompiledMean:
         return np.asarray(probability[:, 1] > threshold, dtype=np.int64)
 
 
-def _told_apart(first: CompiledForest, second: CompiledForest) -> list[tuple[str, Any, Any]]:
-    """The properties that two forests must share to have a mean: name and both values."""
-    of = [
-        {
-            "the class labels": forest.classes.tolist(),
-            "the number of features": forest.forest.n_features,
-            "what predict gives": forest.forest.output,
-            "the threshold": forest.forest.threshold,
-        }
-        for forest in (first, second)
-    ]
-    return [(what, value, of[1][what]) for what, value in of[0].items()]
-
-
-def _same(first: Any, second: Any) -> bool:
-    return bool(math.isclose(first, second)) if isinstance(first, float) else bool(first == second)
-
-
-def _shown(value: Any) -> str:
-    text = str(value)
-    return text if len(text) <= 60 else f"{text[:60]}…"
+def _shared(compiled: CompiledForest) -> dict[str, Any]:
+    """What forests must have in common to have a mean, by its name in messages."""
+    return {
+        "the class labels": compiled.classes.tolist(),
+        "the number of features": compiled.forest.n_features,
+        "what predict gives": compiled.forest.output,
+        "the threshold": compiled.forest.threshold,
+    }

@@ -109,29 +109,29 @@ def checked_outputs(rule: Rule, outputs: ArrayLike, n_trees: int, n_classes: int
     """Check votes or scores of all trees; ``ValueError`` if they are not what the rule reads."""
     values = np.asarray(outputs)
     if rule.voting == "hard":
-        if values.ndim != 2 or values.shape[1] != n_trees or values.dtype.kind not in "iub":
+        fits = values.ndim == 2 and values.shape[1] == n_trees and values.dtype.kind in "iub"
+        if not fits or (values.size and not 0 <= values.min() <= values.max() < n_classes):
             raise ValueError(
-                f"tree_votes must hold the class index of each tree, whole numbers of shape (n_rows, {n_trees}); "
-                f"found shape {values.shape}, dtype {values.dtype}"
-            )
-        if values.size and (values.min() < 0 or values.max() >= n_classes):
-            raise ValueError(
-                f"tree_votes must hold class indices from 0 to {n_classes - 1}; found {values.min()} to {values.max()}"
+                f"tree_votes must hold the class of each tree, whole numbers from 0 to {n_classes - 1} of shape "
+                f"(n_rows, {n_trees}): found {_described(values)}"
             )
         return values.astype(np.int64) if values.dtype.kind == "b" else values
     if values.ndim == 2:
         values = values[:, :, None]
     n_scores = {1, 2} if n_classes == 2 else {n_classes}
     fits = values.ndim == 3 and values.shape[1] == n_trees and (values.shape[2] in n_scores or n_classes == 1)
-    if not fits or values.dtype.kind not in "iuf":
+    if not fits or values.dtype.kind not in "iuf" or not np.isfinite(values).all():
         which = "the first 1, …, T trees together" if rule.adds_up else "each tree alone"
         raise ValueError(
-            f"this table goes by scores: give those of {which}, before the link, numbers of shape (n_rows, {n_trees}, "
-            f"{n_classes if n_classes > 2 else 1}); found shape {values.shape} of {values.dtype}"
+            f"this table goes by scores: give those of {which}, before the link, finite numbers of shape (n_rows, "
+            f"{n_trees}, {n_classes if n_classes > 2 else 1}): found {_described(values)}"
         )
-    if not np.isfinite(values).all():
-        raise ValueError("the scores hold NaN or infinity: give finite scores")
     return values
+
+
+def _described(values: NDArray[Any]) -> str:
+    ends = f", from {values.min()} to {values.max()}" if values.size and values.dtype.kind in "iuf" else ""
+    return f"shape {values.shape}, dtype {values.dtype}{ends}"
 
 
 def checked_trees(n_trees: int) -> int:

@@ -254,7 +254,10 @@ class WeightedVote(Rule):
         return labels, n_used
 
     def on(self, forest: PackedForest) -> NoReturn:
-        raise ValueError("the table is for members with weights, and the trees of a forest count alike")
+        raise ValueError(
+            "the table is for members with weights, and the trees of a forest count alike: make a table for this "
+            "model, StopTable.calibrate(model, X)"
+        )
 
     def _labels_of_all(self, votes: NDArray[Any], n_classes: int) -> Int64s:
         """Class with the highest score of all members, summed in the order of the model."""
@@ -270,25 +273,15 @@ class WeightedVote(Rule):
 def checked_weights(weights: ArrayLike) -> Floats:
     """Check the weights of a vote, and return them as an array; ``ValueError`` if they are invalid."""
     given = np.asarray(weights)
-    if given.ndim != 1 or given.dtype.kind not in "iuf":
+    if given.ndim != 1 or given.dtype.kind not in "iuf" or not 1 <= given.size <= MAX_TREES:
         raise ValueError(
-            f"weights must be numbers, one per member: found shape {given.shape}, dtype {given.dtype}; give an array "
-            "of shape (n_members,)"
+            f"weights must be 1 to {MAX_TREES} numbers, one for each member: found shape {given.shape}, dtype "
+            f"{given.dtype}; give an array of shape (n_members,)"
         )
-    if not 1 <= given.size <= MAX_TREES:
-        raise ValueError(f"weights must be those of 1 to {MAX_TREES} members, found {given.size}")
     given = given.astype(np.float64)
-    if not np.isfinite(given).all():
-        raise ValueError("weights must be finite, found NaN or infinity; leave out members that have no weight")
-    if (given < 0.0).any():
+    if not ((given >= 0.0) & (given <= MAX_WEIGHT)).all() or not given.any():
         raise ValueError(
-            f"weights must be at least 0, found {given.min():g}: a member of negative weight votes against its own "
-            "class; leave it out, or of two classes turn its votes and its sign round"
+            f"weights must be from 0 to {MAX_WEIGHT:g} and not all 0, found {given.min():g} to {given.max():g}: leave "
+            "out members that have no weight; of two classes, turn the votes of one with a negative weight round"
         )
-    if not given.any():
-        raise ValueError(
-            "weights are all 0, so that there is no vote; for a plain majority use StopTable.build(n_trees, alpha=1)"
-        )
-    if given.max() > MAX_WEIGHT:
-        raise ValueError(f"weights must be at most {MAX_WEIGHT:g}, found {given.max():g}; divide all of them by that")
     return given
