@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
-from rfsize._util import Int64s
+from rfsize._util import Floats, Int64s
 from rfsize.inference.rows import PlainRows, each_block, opened
 from rfsize.models.link import Link
 from rfsize.stopping.rules import Rule
@@ -102,10 +102,7 @@ class Answers:
         forest, rule = self._forest, settling_labels(self._forest, self._stops, self._voting)
 
         def many(X: Any) -> tuple[NDArray[Any], Int64s]:
-            rows = opened(forest, X)
-            index = np.full(rows.n_rows, -1, dtype=np.int64)
-            n_used = np.full(rows.n_rows, forest.n_trees, dtype=np.int64)
-            each_block(forest, rows, self._n_jobs, lambda block, place: rule.settle(block, index[place], n_used[place]))
+            index, n_used = self._filled(X, np.int64(-1), (), rule.settle)
             return named(index), n_used
 
         return self._answer(forest.label_link, len(forest.classes), named, rule.native, many)
@@ -118,20 +115,16 @@ class Answers:
         link = Link(forest.conventions.link, forest.conventions.slope)
         linked = link.predicted if forest.links_by_scipy else None
 
+        def work(block: _core.Rows, numbers: Floats, n_used: Int64s) -> None:
+            total = np.tile(forest.start, (len(block), 1))
+            if rule is None:
+                block.add_scores(total)
+            else:
+                rule.settle(block, total, n_used)
+            predicting.predict(total, numbers)
+
         def many(X: Any) -> tuple[NDArray[Any], Int64s]:
-            rows = opened(forest, X)
-            numbers = np.empty((rows.n_rows, max(1, len(forest.classes))))
-            n_used = np.full(rows.n_rows, forest.n_trees, dtype=np.int64)
-
-            def work(block: _core.Rows, place: slice) -> None:
-                total = np.tile(forest.start, (len(block), 1))
-                if rule is None:
-                    block.add_scores(total)
-                else:
-                    rule.settle(block, total, n_used[place])
-                predicting.predict(total, numbers[place])
-
-            each_block(forest, rows, self._n_jobs, work)
+            numbers, n_used = self._filled(X, 0.0, (max(1, len(forest.classes)),), work)
             wanted = numbers[:, -1] if n_columns == 1 else numbers
             answers = wanted.astype(forest.precision, order="C", copy=n_columns == 1)
             return answers if linked is None else linked(answers), n_used
@@ -169,7 +162,14 @@ class Answers:
 
     def counts(self, X: Any) -> NDArray[Any]:
         """Votes of all trees for each class, shape (n_rows, n_classes)."""
+        alone, shape = self._forest.alone, (len(self._forest.classes),)
+        return self._filled(X, np.int32(0), shape, lambda block, counts, _: block.count(alone, counts))[0]
+
+    def _filled(
+        self, X: Any, fill: Any, shape: tuple[int, ...], work: Callable[[_core.Rows, Any, Int64s], None]
+    ) -> tuple[NDArray[Any], Int64s]:
+        """An array with a row of ``shape`` for each row of X, and how many trees each used; ``work`` fills both."""
         forest, rows = self._forest, opened(self._forest, X)
-        counts = np.zeros((rows.n_rows, len(forest.classes)), dtype=np.int32)
-        each_block(forest, rows, self._n_jobs, lambda block, place: block.count(forest.alone, counts[place]))
-        return counts
+        answers, n_used = np.full((rows.n_rows, *shape), fill), np.full(rows.n_rows, forest.n_trees, dtype=np.int64)
+        each_block(forest, rows, self._n_jobs, lambda block, place: work(block, answers[place], n_used[place]))
+        return answers, n_used

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal, overload
 
-from rfsize._util import choice, give, warn
+from rfsize._util import choice, give, refuse_unused, warn
 from rfsize.exceptions import NotAForestError, RfsizeWarning
 from rfsize.inference.archive import refusing
 from rfsize.inference.compiled import CompiledForest
@@ -137,8 +137,10 @@ def compile(
     True
     """
     choice("voting", voting, ("auto", "soft", "hard"))
+    own_voting = None if voting == "auto" else voting
     if isinstance(model, (list, tuple)):
-        _refuse_of_several(table, voting)
+        reason = "a mean of models averages what all their trees predict. Leave table= and voting= out"
+        refuse_unused(reason, table=table, voting=own_voting)
         models: list[Any] = list(model)
         return CompiledMean(
             [compile(of_fold, threshold=threshold, n_jobs=n_jobs, missing=missing) for of_fold in models]
@@ -147,9 +149,17 @@ def compile(
     read.refuse_steps("a compiled forest predicts the rows that the last step of a Pipeline gets")
     if not isinstance(table, StopTable | None):
         raise ValueError(f"table is a {type(table).__name__}: give a StopTable, such as StopTable.calibrate(model, X)")
-    at, labels_by = _labels_above(threshold, read, table), _resolved(voting, read, table)
+    if not read.classes.size:
+        reason = "the forest predicts numbers, and no labels. Leave threshold= and voting= out"
+        refuse_unused(reason, threshold=threshold, voting=own_voting)
+    if voting == "hard" and not isinstance(read, Forest):
+        raise ValueError("the trees of a boosted model cast no votes that count alike: leave voting out")
+    if threshold is None and table is not None and read.classes.size == 2:
+        threshold = table.threshold
     give(learning_rate_of(read))
-    compiled = CompiledForest(_packed(read, at), table, voting=labels_by, n_jobs=n_jobs)
+    packed = _packed(read, read.checked_threshold(threshold))
+    own = read.voting if table is None else table.voting
+    compiled = CompiledForest(packed, table, voting=own_voting or own, n_jobs=n_jobs)
     if table is not None and table.metric == "labels" and not compiled.predict_uses_table:
         warn(
             f"the table is for labels, and predict of this compiled forest gives {compiled.forest.output}, as "
@@ -168,42 +178,6 @@ def _packed(model: Model, threshold: float) -> PackedForest:
         )
     kind = {"output": model.output, "is_pruned": model.is_pruned, "is_forest": isinstance(model, Forest)}
     return PackedForest.of(model.ensemble, threshold, **kind)
-
-
-def _refuse_of_several(table: StopTable | None, voting: str) -> None:
-    """``ValueError`` for options that only a single forest has."""
-    if table is not None:
-        raise ValueError(
-            "a stop table is for the trees of one forest, and a mean of several forests uses all trees: leave "
-            "table out, or compile one model with it"
-        )
-    if voting != "auto":
-        raise ValueError(
-            f"voting={voting!r} decides the labels of one forest, and a mean of several forests averages "
-            "probabilities: leave voting out"
-        )
-
-
-def _resolved(voting: str, model: Model, table: StopTable | None) -> str:
-    """The voting, with "auto" replaced by "soft" or "hard"."""
-    if voting == "auto":
-        return model.voting if table is None else table.voting
-    if voting == "hard" and not isinstance(model, Forest):
-        raise ValueError(
-            "the trees of a boosted model cast no votes that count alike: leave voting out, or give 'soft'"
-        )
-    if not model.classes.size:
-        raise ValueError(f"voting={voting!r} decides labels, and the forest predicts numbers: leave voting out")
-    return voting
-
-
-def _labels_above(threshold: float | None, model: Model, table: StopTable | None) -> float:
-    """The threshold of the labels: the given one, else the threshold of the table, else the default."""
-    if threshold is not None and not model.classes.size:
-        raise ValueError(f"threshold={threshold!r} decides labels, and the forest predicts numbers: leave it out")
-    if threshold is None and table is not None and model.classes.size == 2:
-        threshold = table.threshold
-    return model.checked_threshold(threshold)
 
 
 def load(path: str | Path, *, n_jobs: int = -1, mmap: bool = False) -> CompiledForest | CompiledMean:

@@ -51,7 +51,7 @@ _ARRAYS: dict[str, tuple[Any, ...] | None] = {
 _FILE = Archive("rfsize forest", 9, _ARRAYS)
 
 # Holds the arrays of a forest as they are used.
-_AS_USED = {"trees.nodes": (np.uint64,), "columns.cuts": (np.float64,)}
+_AS_USED: dict[str, tuple[Any, ...] | None] = {"trees.nodes": (np.uint64,), "columns.cuts": (np.float64,)}
 _PLAIN = Archive("rfsize plain forest", 2, _ARRAYS | _AS_USED, deflated=False)
 
 # Holds the files of several forests, one after another.
@@ -335,8 +335,10 @@ _LINKS_OF_NUMBERS = ("identity", "exp", "square", "logistic", "softplus")
 
 def _conventions_from_dict(fields: dict[str, Any]) -> Conventions:
     require(_FRAMEWORK.fullmatch(fields["framework"]), "a framework whose name is not a name")
-    base, numbers = tuple(map(float, fields["start"])), {name: float.fromhex(fields[name]) for name in _NUMBERS}
-    factors = {name: numbers.pop(name) for name in _FACTORS}
+    base = tuple(map(float, fields["start"]))
+    numbers: dict[str, Any] = {name: float.fromhex(fields[name]) for name in _NUMBERS}
+    factors: dict[str, Any] = {name: numbers.pop(name) for name in _FACTORS}
+    flags: dict[str, Any] = {name: bool(fields[name]) for name in _FLAGS}
     require(np.isfinite([*base, *factors.values()]).all(), "a factor of scores that is not finite")
     require(not np.isnan([numbers["zero_within"], numbers["lowest_category"]]).any(), "a NaN")
     categories, features = tuple(map(tuple, fields["categories"])), fields["category_features"]
@@ -344,11 +346,12 @@ def _conventions_from_dict(fields: dict[str, Any]) -> Conventions:
     require(are_scalars, "a category that is no number and no text")
     require(features is None or len(features) == len(categories), "not one feature for each list of categories")
     return Conventions(
-        **{name: bool(fields[name]) for name in _FLAGS},
-        **{name: fields[name] for name in _TEXTS},
+        framework=fields["framework"],
+        link=fields["link"],
         **factors,
+        **flags,
         base=base,
-        reading=Reading(**{name: bool(fields[name]) for name in _FLAGS_OF_READING}, **numbers),
+        reading=Reading(**numbers, **{name: bool(fields[name]) for name in _FLAGS_OF_READING}),
         categories=categories,
         category_features=None if features is None else tuple(map(int, features)),
         coded_features=tuple(map(int, fields["coded_features"])),

@@ -125,8 +125,8 @@ def _tested(
     trees: TreesOnRows, target: RiskTarget, outputs: Outputs, family: RuleFamily, read: Read[Int64s], *, has_pool: bool
 ) -> tuple[int, Certificate]:
     """Index of the last rule that the rows certify, -1 if they certify none, and its certificate."""
-    shape = 3, family.n_classes, family.factors.size
-    counts = trees.added_up(outputs, read, partial(np.zeros, shape, dtype=np.int64))
+    nothing: Any = partial(np.zeros, (3, family.n_classes, family.factors.size), np.int64)
+    counts: Int64s = trees.added_up(outputs, read, nothing)
     rows, n_classes = counts[0, :, 0], trees.forest.classes.size
     total, needed = int(rows.sum()), fewest_rows(target.alpha, target.confidence)
     if has_pool and total < needed:
@@ -216,7 +216,7 @@ def _exits_of_sums(
     final, n_used = predicted_labels(forest, sums[:, -1].copy()), np.arange(1, sums.shape[1] + 1)
     if forest.n_scores == 1:
         number = sums[:, :, 0].astype(np.float64)
-        label = number > family.origin + (family.high - family.origin) * family.share
+        label: NDArray[Any] = number > family.origin + (family.high - family.origin) * family.share
     else:
         ahead = sums - (1.0 - n_used / len(n_used))[:, None] * drift
         label, number, _ = leads(ahead)

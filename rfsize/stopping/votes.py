@@ -157,9 +157,12 @@ class LabelsByVotes:
     def native(self) -> _core.VoteStop:
         """The rule for the compiled loop."""
         rule, nothing = self.rule, np.zeros(0, dtype=np.int32)
-        bounds = (nothing if of is None else of for of in (rule.low, rule.high, rule.margin, rule.upper))
+        low, high, margin, upper = (
+            nothing if bounds is None else bounds for bounds in (rule.low, rule.high, rule.margin, rule.upper)
+        )
         bits = np.zeros(0, dtype=np.uint8) if rule.bits is None else rule.bits
-        return _core.VoteStop(self.forest.n_trees, len(self.forest.classes), self.every, *bounds, bits)
+        n_trees, n_classes = self.forest.n_trees, len(self.forest.classes)
+        return _core.VoteStop(n_trees, n_classes, self.every, low, high, margin, upper, bits)
 
     def settle(self, rows: _core.Rows, label: Int64s, n_used: Int64s) -> None:
         """Send rows down the trees until each is settled; see `LabelsBySums.settle`."""
