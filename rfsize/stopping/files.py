@@ -112,8 +112,9 @@ def _check_promise(
         require(is_lossless, "a table of weighted votes is lossless, without a certificate and a threshold")
     if certificate is not None:
         require(alpha < 1.0, "no number of rows certifies an alpha of 1")
-        is_kept = certificate.exact_bound <= (1.0 - alpha) * (1.0 + _ROUNDING)
-        require(is_kept, f"its certificate bounds {certificate.exact_bound!r} of the rows, and alpha={alpha!r}")
+        bound = certificate.exact_bound
+        is_kept = bound <= (1.0 - alpha) * (1.0 + _ROUNDING)
+        require(is_kept, f"its certificate bounds {bound!r} of the rows, and alpha={alpha!r}")
 
 
 # Rules

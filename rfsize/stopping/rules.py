@@ -17,7 +17,7 @@ MAX_TREES = 10_001
 CHECK_EVERY = 8
 """A row is checked after this many trees, if a check after each tree would take longer than the tree itself."""
 
-_CELLS_PER_BLOCK = 2_000_000  # votes or scores
+_CELLS_PER_BLOCK = 1 << 17  # votes or scores, which stay in the cache
 
 
 class Rule(ABC):
@@ -91,9 +91,9 @@ def outside(number: NDArray[Any], low: Any, high: Any) -> Int64s:
 
 def first_settled(label: Int64s) -> tuple[Int64s, Int64s]:
     """The first label of each row that is not -1, and after how many trees; -1 after all if there is none."""
-    n_rows, n_trees = label.shape
-    n_used = np.where((label >= 0).any(axis=1), (label >= 0).argmax(axis=1) + 1, n_trees)
-    return label[np.arange(n_rows), n_used - 1], n_used
+    is_settled = label >= 0
+    n_used = np.where(is_settled.any(axis=1), is_settled.argmax(axis=1) + 1, label.shape[1])
+    return label[np.arange(len(label)), n_used - 1], n_used
 
 
 def in_blocks(rule: Rule, outputs: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], Int64s]:
