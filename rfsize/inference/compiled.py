@@ -83,34 +83,24 @@ class CompiledForest:
         return self.forest.n_trees
 
     def __repr__(self) -> str:
+        gives, kind, by = self.forest.output, "regression", ""
+        if self.classes.size:
+            kind = f"{len(self.classes)} classes"
+            above = "" if self.forest.threshold == 0.5 else f" above {self.forest.threshold:g}"
+            labels = "" if gives in LABELS else "predict_labels "
+            by = f", {labels}by {'averaged scores' if self.voting == 'soft' else 'majority vote'}{above}"
+        table = "no stop table"
+        if self.table is not None:
+            own = "predict_labels" if self.table.metric == "labels" else "predict_proba"
+            methods = ["predict"] * self.predict_uses_table + [own] * bool(self.classes.size)
+            table = f"on {' and '.join(methods)}: {self.table!r}"
         trees = how_many(self.n_trees, f"{self.forest.conventions.framework} tree")
-        kind = f"{len(self.classes)} classes" if self.classes.size else "regression"
-        return f"CompiledForest({trees}, {kind}; {self._said_of_predict}; {self._said_of_table})"
-
-    @property
-    def _said_of_predict(self) -> str:
-        """The words that say what `predict` returns, and how trees make a label."""
-        gives = self.forest.output
-        if not self.classes.size:
-            return f"predict gives {gives}"
-        by = "averaged scores" if self.voting == "soft" else "majority vote"
-        above = "" if self.forest.threshold == 0.5 else f" above {self.forest.threshold:g}"
-        labels = "" if gives in LABELS else "predict_labels "
-        return f"predict gives {gives}, {labels}by {by}{above}"
+        return f"CompiledForest({trees}, {kind}; predict gives {gives}{by}; {table})"
 
     @property
     def predict_uses_table(self) -> bool:
         """Whether `predict` stops by the table: whether it gives what the table is for."""
         return self.table is not None and (self.forest.output in LABELS) == (self.table.metric == "labels")
-
-    @property
-    def _said_of_table(self) -> str:
-        """The words that name the stop table, and the methods that use it."""
-        if self.table is None:
-            return "no stop table"
-        own = "predict_labels" if self.table.metric == "labels" else "predict_proba"
-        methods = ["predict"] * self.predict_uses_table + [own] * bool(self.classes.size)
-        return f"on {' and '.join(methods)}: {self.table!r}"
 
     @overload
     def predict(self, X: Any, *, return_trees: Literal[False] = False) -> NDArray[Any]: ...

@@ -30,7 +30,6 @@ MOST_FEATURES = 1 << 24
 LARGEST_SCORE = 1e300  # of a leaf: sums of larger scores overflow
 
 
-_ROUNDING = 1e-9  # allowed for shares that sum to 1
 _SUMS = 4.0  # sums of scores stay this many times below the largest number, also after a link multiplies them
 
 _ARRAYS: dict[str, tuple[Any, ...] | None] = {
@@ -250,7 +249,6 @@ def _checked(content: dict[str, Any], trees: Nodes, columns: Columns, classes: N
     _check_head(forest)
     _check_scores(forest)
     _check_votes(forest)
-    _check_shares(forest)
     return forest
 
 
@@ -286,20 +284,6 @@ def _check_scores(forest: PackedForest) -> None:
     largest = max(largest, *map(abs, start), 0.0) * max(conventions.slope, 1.0)
     most = min(LARGEST_SCORE, float(np.finfo(value.dtype).max) / _SUMS)
     require(largest <= most, "a leaf whose score is too large to be added up")
-
-
-def _check_shares(forest: PackedForest) -> None:
-    """If leaves hold the shares of classes, check that these are shares, and that the forest averages them."""
-    conventions = forest.conventions
-    if conventions.link != "identity" or not forest.classes.size:
-        return
-    is_mean = conventions.averages and conventions.slope == 1.0 and not any(conventions.base)
-    require(is_mean, "class shares that are not averaged")
-    value = forest.trees.value[forest.trees.nodes & layout.RANK_MASK == layout.RANK_MASK]
-    rounding = max(_ROUNDING, value.shape[1] * float(np.finfo(value.dtype).eps))
-    require(value.min() >= -rounding and value.max() <= 1.0 + rounding, "a leaf whose share is not from 0 to 1")
-    are_whole = value.shape[1] == 1 or (np.abs(value.sum(axis=1) - 1.0) <= rounding).all()
-    require(are_whole, "a leaf whose shares do not sum to 1")
 
 
 def _check_votes(forest: PackedForest) -> None:

@@ -8,17 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rfsize._util import how_many, in_percent
-from rfsize.showing.plots import (
-    draw_shares,
-    faint,
-    finish,
-    label_counts,
-    label_sparsely,
-    new_axes,
-    pyplot,
-)
-from rfsize.showing.text import most_changed, shortened
-from rfsize.statistics.certify import Certificate, clopper_pearson
+from rfsize.showing.plots import faint, finish, label_counts, label_sparsely, new_axes
+from rfsize.showing.text import shortened
 from rfsize.stopping.rules import Rule
 from rfsize.stopping.scores import IntervalRule
 from rfsize.stopping.spread import SpreadRule
@@ -35,46 +26,24 @@ _MOST_POINTS = 300
 
 def plot_table(table: StopTable, ax: Axes | None = None) -> Axes:
     """Draw when rows stop, and the certificate; see `StopTable.plot`."""
-    certificate = table.certificate
-    if ax is None and certificate is not None:
-        figure = pyplot().figure(figsize=(10.0, 4.8), layout="constrained")
-        left, ax = figure.subplots(1, 2, width_ratios=(2, 3))
-        _draw_certificate(table, certificate, left)
     ax = new_axes() if ax is None else ax
     names = [f"class {shortened(name)}" for name in table.class_labels]
     if isinstance(table.stops, VoteRule):
         _draw_votes(table.stops, table.n_trees, names, ax)
     else:
         _draw_bound(table.stops, table.n_trees, table.n_classes, ax)
-    mean_trees = sum(outcome.share * outcome.trees for outcome in table.by_class() if outcome.share != 0.0)
-    if not math.isnan(mean_trees):
-        _mark_mean_trees(mean_trees, certificate, ax)
+    certificate = table.certificate
+    trees = sum(outcome.share * outcome.trees for outcome in table.by_class() if outcome.share != 0.0)
+    if not math.isnan(trees):
+        known = "expected" if certificate is None else "measured"
+        ax.axvline(trees, **faint(ax, "--"), label=f"{known}: {trees:,.1f} trees per row")
+    if certificate is not None:
+        of = "" if certificate.average == "micro" else " of each class"
+        ax.plot([], [], " ", label=f"certified: at most {in_percent(certificate.bound)}{of} differ")
     ax.set_title(f"When to stop voting: α = {table.alpha!r}, {how_many(table.n_trees, 'tree')}")
     label_counts(ax.xaxis)
     finish(ax)
     return ax
-
-
-def _draw_certificate(table: StopTable, known: Certificate, ax: Axes) -> None:
-    """Draw the share of rows that differ from all trees, its certified bound, and the share that α allows."""
-    counts = known.counts
-    if known.average == "macro":
-        groups = [
-            (name, differing / rows, float(clopper_pearson(np.array(differing), np.array(rows), known.confidence)))
-            for name, differing, rows in zip(table.class_labels, counts.disagreements, counts.rows, strict=True)
-            if rows
-        ]
-    else:
-        groups = [("all rows", counts.disagreement, known.bound)]
-    most, which = most_changed(groups, lambda group: group[2])
-    shown, shares, ends = zip(*most, strict=True)
-    ax.axvline(1.0 - table.alpha, **faint(ax, ":"), label=f"allowed: 1 − α = {1.0 - table.alpha:.3g}")
-    seen = f"seen on {known.rows:,} rows, up to the bound ({in_percent(known.confidence)})"
-    draw_shares(ax, shown, shares, ends, seen)
-    ax.set_xlim(right=max(ax.get_xlim()[1], 1.1 * (1.0 - table.alpha)))
-    ax.set_xlabel("rows that differ from all trees")
-    ax.set_title("What is certified" if known.average == "micro" else f"What is certified, {which}")
-    finish(ax)
 
 
 def _draw_votes(rule: VoteRule, n_trees: int, names: list[str], ax: Axes) -> None:
@@ -128,11 +97,3 @@ def _draw_bound(rule: Rule, n_trees: int, n_classes: int, ax: Axes) -> None:
         ax.set_ylim(bottom=0.0)
     ax.set_xlabel(xlabel)
     ax.set_ylabel(ylabel)
-
-
-def _mark_mean_trees(trees: float, certificate: Certificate | None, ax: Axes) -> None:
-    label = f"{'expected' if certificate is None else 'measured'}: {trees:,.1f} trees per row"
-    ax.axvline(trees, **faint(ax, "--"), label=label)
-    if certificate is not None:
-        of = "" if certificate.average == "micro" else " of each class"
-        ax.plot([], [], " ", label=f"certified: at most {in_percent(certificate.bound)}{of} differ")

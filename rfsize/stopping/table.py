@@ -420,7 +420,7 @@ class StopTable:
         return tuple(range(self.n_classes)) if self.classes is None else self.classes
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw when rows stop, on ``ax`` or a new figure. A certified table also shows the rows that differed."""
+        """Draw when rows stop, on ``ax`` or a new figure."""
         from rfsize.stopping.plot import plot_table
 
         return plot_table(self, ax)
