@@ -204,7 +204,7 @@ def _lost_leads(
 
 def _partial_scores(values: NDArray[Any], forest: PackedForest, share: Floats) -> Floats:
     """The scores that the first 1, …, T trees of a boosted model predict, shape (n, T, n_scores)."""
-    sums, start = running_sums(added_values(values, forest), forest), forest.start.astype(np.float64)
+    sums, start = running_sums(values, forest), forest.start.astype(np.float64)
     return np.asarray(start + (sums - start) / share[:, None])
 
 
@@ -212,7 +212,7 @@ def _exits_of_sums(
     values: NDArray[Any], place: Int64s, *, forest: PackedForest, family: RuleFamily, drift: Floats, every: int
 ) -> Int64s:
     """What bounds on the sums of scores do, of boosted models on all rows but those that set the scale."""
-    sums = running_sums(added_values(values if forest.is_forest else values[~_sets_scale(place)], forest), forest)
+    sums = running_sums(values if forest.is_forest else values[~_sets_scale(place)], forest)
     final, n_used = predicted_labels(forest, sums[:, -1].copy()), np.arange(1, sums.shape[1] + 1)
     if forest.n_scores == 1:
         number = sums[:, :, 0].astype(np.float64)
@@ -232,15 +232,13 @@ def packed(trees: TreesOnRows) -> PackedForest:
     return PackedForest.of(forest.ensemble, trees.rows.threshold, **of_model)
 
 
-def added_values(values: NDArray[Any], forest: PackedForest) -> NDArray[np.floating]:
-    """The values that a packed forest adds up: at a threshold, of two shares that of class 1 alone."""
-    return np.ascontiguousarray(values[..., values.shape[2] - forest.n_scores :])
-
-
 def running_sums(values: NDArray[Any], forest: PackedForest) -> NDArray[np.floating]:
-    """The sums of scores after 1, …, T trees as compiled loops add them up, shape (n, T, n_scores)."""
+    """The sums of scores after 1, …, T trees as compiled loops add them up, shape (n, T, n_scores).
+
+    At a threshold, of two shares that of class 1 alone is added up.
+    """
     sums = np.empty((len(values), values.shape[1] + 1, forest.n_scores), dtype=forest.precision)
-    sums[:, 0], sums[:, 1:] = forest.start, values
+    sums[:, 0], sums[:, 1:] = forest.start, values[..., -forest.n_scores :]
     return np.cumsum(sums, axis=1, out=sums)[:, 1:]
 
 
@@ -301,7 +299,7 @@ def _exits_of_spread(
     values: NDArray[Any], place: Int64s, *, forest: PackedForest, rule: SpreadRule, family: RuleFamily
 ) -> Int64s:
     """What each limit on the spread does, on all rows but those that gave the pooled spread."""
-    added = added_values(values[~_sets_scale(place)], forest)
+    added = np.ascontiguousarray(values[~_sets_scale(place), :, -forest.n_scores :])
     n_rows, n_trees, _ = added.shape
     sums = running_sums(added, forest)
     total = sums[:, -1]

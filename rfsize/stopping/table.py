@@ -253,23 +253,23 @@ class StopTable:
             refuse_unused(f"it decides labels, and metric={metric!r} does not. Leave it out", threshold=threshold)
         alpha, confidence = share("alpha", alpha), checked_confidence(confidence)
         trees = TreesOnRows.of(model, X, casts_votes=metric == "labels", threshold=threshold, missing=missing)
-        adapter = trees.forest
-        goes_by = (
-            (adapter.voting_at(trees.rows.threshold) if voting == "auto" else voting) if metric == "labels" else "soft"
-        )
-        if goes_by == "hard" and not isinstance(adapter, Forest):
+        forest, of_labels = trees.forest, metric == "labels"
+        decided_by: str = voting if of_labels else "soft"
+        if decided_by == "auto":
+            decided_by = forest.voting_at(trees.rows.threshold)
+        if decided_by == "hard" and not isinstance(forest, Forest):
             raise ValueError("voting='hard' counts one vote for each tree, and boosted trees add up: leave voting out")
-        if goes_by == "soft" and adapter.ensemble is None:
+        if decided_by == "soft" and forest.ensemble is None:
             raise NotAForestError(
                 "the members of the ensemble are no trees, so it cannot be compiled with a table of averages: for a "
                 "table of votes, StopTable.calibrate(model, X, voting='hard'), whose apply takes the members' votes"
             )
-        if goes_by == "soft":
-            check_classes(adapter.classes.size, metric, average)
-        target = RiskTarget(alpha, confidence, average, adapter.digest, metric, tolerance)
-        stops, certificate = calibration.calibrated(trees, target, goes_by)
-        at = trees.threshold if metric == "labels" or average == "macro" else None
-        n_classes, classes = max(1, adapter.classes.size), labels_of(adapter.classes)
+        if decided_by == "soft":
+            check_classes(forest.classes.size, metric, average)
+        target = RiskTarget(alpha, confidence, average, forest.digest, metric, tolerance)
+        stops, certificate = calibration.calibrated(trees, target, decided_by)
+        at = trees.threshold if of_labels or average == "macro" else None
+        n_classes, classes = max(1, forest.classes.size), labels_of(forest.classes)
         table = cls(trees.n_members, n_classes, alpha, stops, None, classes, at, certificate)
         _warn_of_lost_classes(table)
         return table
@@ -494,7 +494,9 @@ class StopTable:
         known = "expected" if self.certificate is None else "measured"
         figures = f"{trees:.1f} trees per row, {in_percent(self.expected_disagreement())} disagreement"
         certified = "" if self.certificate is None else f"; {self.certificate}"
-        return f"StopTable({described}; {known}: {figures}{certified}{_rare_classes(self.by_class())}{claimed})"
+        rare = [outcome for outcome in self.by_class() if outcome.share < _RARE and outcome.disagreement >= 0.0]
+        of_rare = f"; of rare classes' rows: {_by_class(rare)}" if rare else ""
+        return f"StopTable({described}; {known}: {figures}{certified}{of_rare}{claimed})"
 
     def _mean(self, name: Literal["trees", "disagreement"]) -> float:
         """Mean number of trees, or share of the rows that differ; NaN if not known."""
@@ -518,29 +520,22 @@ def labels_of(classes: NDArray[Any]) -> tuple[Any, ...] | None:
     return labels if labels and all(type(label) in (bool, int, float, str) for label in labels) else None
 
 
-def _rare_classes(outcomes: list[ClassOutcome]) -> str:
-    """The end of a line that says how many rows of rare classes differ; empty if no class is rare."""
-    rare = [outcome for outcome in outcomes if outcome.share < _RARE and outcome.disagreement >= 0.0]
-    if not rare:
-        return ""
-    shares = [f"{outcome.label!r} ({in_percent(outcome.share)}) {in_percent(outcome.disagreement)}" for outcome in rare]
-    more = f" and {len(shares) - _CLASSES_SAID} more" if len(shares) > _CLASSES_SAID else ""
-    return f"; of rare classes' rows: {', '.join(shares[:_CLASSES_SAID])}{more}"
+def _by_class(outcomes: list[ClassOutcome]) -> str:
+    """Classes, with their share of the rows, and how many of their rows differ."""
+    said = [f"{of.label!r} ({in_percent(of.share)}) {in_percent(of.disagreement)}" for of in outcomes]
+    more = f" and {len(said) - _CLASSES_SAID} more" if len(said) > _CLASSES_SAID else ""
+    return f"{', '.join(said[:_CLASSES_SAID])}{more}"
 
 
 def _warn_of_lost_classes(table: StopTable) -> None:
     """Warn if a class loses more than `_MOST_LOST` of its rows and more than twice what α allows."""
     most = max(_MOST_LOST, 2.0 * (1.0 - table.alpha))
-    lost = [
-        f"{outcome.label!r} ({in_percent(outcome.share)} of the rows): {in_percent(outcome.disagreement)}"
-        for outcome in table.by_class()
-        if outcome.disagreement > most
-    ]
+    lost = [outcome for outcome in table.by_class() if outcome.disagreement > most]
     what = "label" if table.metric == "labels" else "prediction"
     if lost:
         warn(
             f"the table changes the {what} of {in_percent(table.expected_disagreement())} of all rows, but of the "
-            f"rows of single classes it changes more: {', '.join(lost[:_CLASSES_SAID])}. If these classes matter, use "
+            f"rows of single classes it changes more: {_by_class(lost)}. If these classes matter, use "
             "StopTable.calibrate(..., average='macro'), which bounds each by itself, or a higher alpha",
             LabelsOnlyWarning,
         )
