@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any, Literal, overload
 
 from rfsize._util import choice, give, refuse_unused, warn
-from rfsize.exceptions import NotAForestError, RfsizeWarning
+from rfsize.exceptions import RfsizeWarning
 from rfsize.inference.archive import refusing
 from rfsize.inference.compiled import CompiledForest
 from rfsize.inference.file import load_forests
 from rfsize.inference.mean import CompiledMean
 from rfsize.models.framework import read_model
-from rfsize.models.model import Forest, Model, learning_rate_of
+from rfsize.models.model import Forest, learning_rate_of
 from rfsize.stopping.table import StopTable
 from rfsize.walking.layout import PackedForest
 
@@ -157,7 +157,7 @@ def compile(
     if threshold is None and table is not None and read.classes.size == 2:
         threshold = table.threshold
     give(learning_rate_of(read))
-    packed = _packed(read, read.checked_threshold(threshold))
+    packed = PackedForest.of_model(read, read.checked_threshold(threshold))
     own = read.voting if table is None else table.voting
     compiled = CompiledForest(packed, table, voting=own_voting or own, n_jobs=n_jobs)
     if table is not None and table.metric == "labels" and not compiled.predict_uses_table:
@@ -167,17 +167,6 @@ def compile(
             RfsizeWarning,
         )
     return compiled
-
-
-def _packed(model: Model, threshold: float) -> PackedForest:
-    """The trees of a model in the form that predicts; `NotAForestError` if they cannot be compiled."""
-    if model.ensemble is None:
-        raise NotAForestError(
-            f"the members of this {model.framework} ensemble are no decision trees, which alone can be compiled: cut "
-            "the ensemble with rfsize.truncate"
-        )
-    kind = {"output": model.output, "is_pruned": model.is_pruned, "is_forest": isinstance(model, Forest)}
-    return PackedForest.of(model.ensemble, threshold, **kind)
 
 
 def load(path: str | Path, *, n_jobs: int = -1, mmap: bool = False) -> CompiledForest | CompiledMean:

@@ -105,8 +105,7 @@ def opened(
         stop = start + int.from_bytes(whole[len(_PLAIN) : start], "little")
         require(stop <= min(len(whole), _LARGEST_TEXT), "its text is longer than the file")
         content = json_of(bytes(whole[start:stop]))
-        of_form = [known for known in formats if type(content) is dict and content.get("format") == known.form]
-        archive = of_form[0] if of_form else formats[0]
+        archive = next((known for known in formats if known.form == content["format"]), formats[0])
         check_format(content, archive.form, archive.version)
         arrays = archive.arrays_in(whole, stop + -stop % _ALIGNED, content.pop("arrays"))
         if isinstance(whole, mmap) and not mapped:

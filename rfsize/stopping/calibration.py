@@ -17,7 +17,6 @@ from rfsize import _core
 from rfsize._util import Bools, Floats, Int64s, how_many
 from rfsize.counting.training_rows import Outputs, Read, TreesOnRows, one_in
 from rfsize.models.link import Link
-from rfsize.models.model import Forest
 from rfsize.statistics.certify import Certificate, ClassCounts, RiskTarget, fewest_rows
 from rfsize.stopping.rules import CHECK_EVERY, Rule, checked_trees, leads
 from rfsize.stopping.scores import IntervalRule, SumScale, predicted_labels, predicted_numbers
@@ -158,7 +157,8 @@ def factors_for(width: float, schedule: Floats) -> Floats:
 
 
 def _by_scores(trees: TreesOnRows, target: RiskTarget) -> tuple[IntervalRule, Certificate]:
-    forest, cut, has_cut = packed(trees), trees.cut, trees.forest.n_scores == 1
+    forest = PackedForest.of_model(trees.forest, trees.rows.threshold)
+    cut, has_cut = trees.cut, trees.forest.n_scores == 1
     scale = SumScale.of(forest, has_cut=has_cut)
     if forest.is_forest:
         assert trees.forest.ensemble is not None
@@ -224,14 +224,6 @@ def _exits_of_sums(
     return family.count(number, label != final[:, None], final)
 
 
-def packed(trees: TreesOnRows) -> PackedForest:
-    """The trees as `rfsize.compile` packs them."""
-    forest = trees.forest
-    assert forest.ensemble is not None
-    of_model = {"output": forest.output, "is_forest": isinstance(forest, Forest)}
-    return PackedForest.of(forest.ensemble, trees.rows.threshold, **of_model)
-
-
 def running_sums(values: NDArray[Any], forest: PackedForest) -> NDArray[np.floating]:
     """The sums of scores after 1, …, T trees as compiled loops add them up, shape (n, T, n_scores).
 
@@ -276,7 +268,8 @@ def _exits_of_votes(votes: NDArray[Any], _: Int64s, *, family: RuleFamily) -> In
 
 def _by_spread(trees: TreesOnRows, target: RiskTarget) -> tuple[SpreadRule, Certificate]:
     """Take the pooled spread, or what boosted trees add, from one row in ten, and certify on the other rows."""
-    forest, n_classes = packed(trees), trees.forest.classes.size
+    forest = PackedForest.of_model(trees.forest, trees.rows.threshold)
+    n_classes = trees.forest.classes.size
     link = trees.forest.link if target.metric == "probabilities" or not n_classes else Link("identity")
     pooled = _pooled_spread(trees) if forest.is_forest else np.ones(trees.forest.n_scores)
     remainder = None if forest.is_forest else _remainder(trees, forest)

@@ -381,14 +381,14 @@ class StopTable:
         The number is exact under the prior, or counted on the rows of the certificate. ``ValueError`` if it is not
         known: if the votes are weighted, or if the table looks at two leading classes only.
         """
-        return self._known(self._mean("trees"))
+        return self._known("trees")
 
     def expected_disagreement(self) -> float:
         """Share of the rows that get another answer than from all trees; 0 if the table is lossless.
 
         As exact, and as unknown, as `expected_trees`.
         """
-        return 0.0 if self.alpha == 1.0 else self._known(self._mean("disagreement"))
+        return 0.0 if self.alpha == 1.0 else self._known("disagreement")
 
     def by_class(self) -> list[ClassOutcome]:
         """Disagreement and trees used, for each class that all trees predict.
@@ -505,13 +505,15 @@ class StopTable:
             return counts.mean_trees if name == "trees" else counts.disagreement
         return sum(outcome.share * getattr(outcome, name) for outcome in self.by_class() if outcome.share != 0.0)
 
-    def _known(self, figure: float) -> float:
-        if math.isnan(figure):
+    def _known(self, name: Literal["trees", "disagreement"]) -> float:
+        """The same; ``ValueError`` if it is not known."""
+        mean = self._mean(name)
+        if math.isnan(mean):
             raise ValueError(
                 f"a table of kind {self.kind!r} does not know how many trees rows use: count them on rows, by "
                 "labels, n_used = table.apply(tree_votes)"
             )
-        return figure
+        return mean
 
 
 def labels_of(classes: NDArray[Any]) -> tuple[Any, ...] | None:

@@ -20,6 +20,7 @@ from rfsize.exceptions import NotAForestError
 from rfsize.models.conventions import Conventions
 from rfsize.models.ensemble import Missing, TreeEnsemble, TreeNodes
 from rfsize.models.link import LINKS
+from rfsize.models.model import Forest, Model
 
 # A node is one word of three parts: its left child (the right child follows it), the column that it tests (the highest
 # bit marks a categorical split), and the rank that it compares with. A leaf is its own left child and has the highest
@@ -197,6 +198,17 @@ class PackedForest:
             digest=ensemble.digest,
             **of_model,
         )
+
+    @classmethod
+    def of_model(cls, model: Model, threshold: float) -> Self:
+        """Pack the trees of a model; errors as in `of`, and if its members are no trees."""
+        if model.ensemble is None:
+            raise NotAForestError(
+                f"the members of this {model.framework} ensemble are no decision trees, which alone can be compiled: "
+                "cut the ensemble with rfsize.truncate"
+            )
+        kind = {"output": model.output, "is_pruned": model.is_pruned, "is_forest": isinstance(model, Forest)}
+        return cls.of(model.ensemble, threshold, **kind)
 
     @property
     def n_trees(self) -> int:
