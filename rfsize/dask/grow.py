@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from functools import partial
-from numbers import Integral
 from threading import Lock
 from typing import Any
 from uuid import uuid4
@@ -33,9 +30,6 @@ from rfsize.training.stopping_rule import StoppingRule
 
 # How long to wait for a worker: a nanny restarts a lost one.
 _SECONDS_WITHOUT_WORKERS = 60.0
-
-# How often rows of this process are sent again because all workers that held them were lost.
-_MAX_SENDS = 3
 
 
 def grow(
@@ -97,7 +91,8 @@ def grow(
     ValueError
         If an argument does not fit, or the client is closed.
     RuntimeError
-        If there is no worker for a minute, or if several workers are lost while they train the same block.
+        If there is no worker for a minute, if all workers that hold the rows are lost, or if several workers are lost
+        while they train the same block.
 
     Warns
     -----
@@ -133,8 +128,8 @@ def grow(
     """
     if not isinstance(params, dict):
         raise ValueError(
-            f"params is a {type(params).__name__}, and workers train from the parameters of a booster, a dict: give "
-            "those, or grow an estimator in this process by rfsize.grow"
+            f"params is a {type(params).__name__}, and workers train from a dict of parameters: give one, or call "
+            "rfsize.grow"
         )
     framework, client = framework_of_params(params), checked_client(client)
     of_labels: dict[str, Any] = {"alpha": alpha, "voting": voting, "average": average}
@@ -194,16 +189,6 @@ class _Job:
     threshold: float
     groups: ArrayLike | str | None
 
-    def check_rows(self, n_rows: int) -> None:
-        """Raise ``ValueError`` if labels or weights do not fit the number of rows."""
-        if not n_rows:
-            raise ValueError("data has no rows")
-        for name, values in (("label", self.y), ("weight", self.sample_weight)):
-            if values is not None and len(values) != n_rows:
-                raise ValueError(
-                    f"{name} must hold one number per row of data: {n_rows:,} rows, {len(values):,} numbers found"
-                )
-
 
 class _Workers:
     """The workers of a client with the training rows, until the forest is done."""
@@ -211,24 +196,16 @@ class _Workers:
     def __init__(self, client: Any, job: _Job, X: Any) -> None:
         from dask.base import is_dask_collection
 
-        self.job, self._client, self._rows = job, client, list[Any]()
-        self._is_collection = is_dask_collection(X)
-        self._X = X = checked_collection(X) if self._is_collection else X
+        self.job, self._client = job, client
+        is_collection = is_dask_collection(X)
+        X = checked_collection(X) if is_collection else X
         if len(getattr(X, "shape", ())) != 2:
             raise ValueError(
-                f"data is a {type(X).__module__}.{type(X).__qualname__}; give Dask arrays or DataFrames, or arrays, "
-                "DataFrames or sparse matrices of this process, with label and weight beside them"
+                f"data is a {type(X).__qualname__}; give rows, in Dask or in this process, with label and weight beside"
             )
-        if isinstance(X.shape[0], Integral):
-            job.check_rows(int(X.shape[0]))
-        self._send()
-
-    def _send(self) -> None:
-        """Put the job and the rows on all workers; blocks of a collection are computed again if they are lost."""
-        sent = [self.job] if self._is_collection else [self.job, self._X]
-        self._rows = self._client.scatter(sent, broadcast=True, hash=False)
-        if self._is_collection:
-            self._rows += self._client.compute(parts_of(self._X))
+        self._rows: list[Any] = client.scatter([job] if is_collection else [job, X], broadcast=True, hash=False)
+        if is_collection:  # of which blocks are computed again if they are lost
+            self._rows += client.compute(parts_of(X))
 
     def close(self) -> None:
         """Let the workers forget the rows and the trainer."""
@@ -248,26 +225,16 @@ class _Workers:
         from distributed import CancelledError
         from distributed.scheduler import KilledWorker
 
-        waiting = deque(pieces)
-        for _ in range(_MAX_SENDS):
-            submit = partial(self._client.submit, _on_worker, work, pure=False)
-            futures = deque(submit(piece, *self._rows, key=f"rfsize-grow-{uuid4().hex}") for piece in waiting)
-            try:
-                while waiting:
-                    result = self._wait(futures[0])
-                    waiting.popleft()
-                    futures.popleft()
-                    yield result
-                return
-            except CancelledError:  # the last worker that held the rows is lost
-                checked_client(self._client)
-                self._send()
-            except KilledWorker as error:
-                raise RuntimeError(
-                    "several workers were lost with the same block of trees: most likely they have too little memory "
-                    "for all rows, which each of them holds; give them more, or train on fewer rows"
-                ) from error
-        raise RuntimeError(f"all workers were lost {_MAX_SENDS} times: give each of them memory for all rows")
+        futures = [self._client.submit(_on_worker, work, piece, *self._rows, pure=False) for piece in pieces]
+        try:
+            for number, future in enumerate(futures):
+                yield self._wait(future)
+                futures[number] = None  # the workers need not keep it any longer
+        except (CancelledError, KilledWorker) as error:
+            raise RuntimeError(
+                "workers were lost, all that held the rows or several with the same block of trees: most likely they "
+                "have too little memory for all rows, which each of them holds; give them more, or train on fewer rows"
+            ) from error
 
     def _wait(self, future: Any) -> Any:
         from distributed import TimeoutError
@@ -292,20 +259,14 @@ def checked_client(client: Any) -> Any:
     from distributed import Client, TimeoutError
 
     if not isinstance(client, Client):
-        raise ValueError(
-            f"client is a {type(client).__module__}.{type(client).__qualname__}; give the distributed.Client whose "
-            "workers are to train, on one machine distributed.Client()"
-        )
+        raise ValueError(f"client is a {type(client).__qualname__}, and workers train: give a distributed.Client")
     if client.asynchronous or client.status != "running":
-        state = "asynchronous" if client.asynchronous else client.status
-        raise ValueError(f"the client is {state}, and training waits for its workers: give distributed.Client()")
+        raise ValueError("the client is closed or asynchronous, and training waits for it: give distributed.Client()")
     try:
         client.wait_for_workers(1, timeout=_SECONDS_WITHOUT_WORKERS)
     except TimeoutError:
-        raise RuntimeError(
-            f"Dask has had no worker for {_SECONDS_WITHOUT_WORKERS:.0f} seconds: start some, each with memory for "
-            "all rows"
-        ) from None
+        seconds = f"{_SECONDS_WITHOUT_WORKERS:.0f} seconds"
+        raise RuntimeError(f"no worker for {seconds}: start some, each with memory for all rows") from None
     return client
 
 
@@ -313,10 +274,7 @@ def _one_per_row(name: str, values: Any, client: Any) -> NDArray[Any]:
     """Labels or weights, brought to this process and checked."""
     numbers = np.asarray(to_local(values, client))
     if numbers.ndim != 1 or numbers.dtype.kind not in "biuf" or not np.isfinite(numbers).all():
-        kind = "nothing" if values is None else f"{numbers.dtype} of shape {numbers.shape}"
-        raise ValueError(
-            f"{name} must hold one finite number per row of data (classes are 0 to K − 1), found {kind}: give numbers"
-        )
+        raise ValueError(f"{name} must hold one finite number per row of data; classes are 0 to K − 1")
     return numbers.astype(np.int64) if numbers.dtype.kind == "b" else numbers
 
 
@@ -341,7 +299,9 @@ def _on_worker(work: Any, piece: tuple[Any, ...], job: _Job, *parts: Any) -> Any
 
 def _make_trainer(job: _Job, parts: Sequence[Any]) -> Trainer:
     X = for_training(_all_rows(parts))
-    job.check_rows(n_rows_of(X))
+    for name, values in (("label", job.y), ("weight", job.sample_weight)):
+        if values is not None and len(values) != n_rows_of(X):
+            raise ValueError(f"{name} has {len(values):,} numbers, and data {n_rows_of(X):,} rows: give one for each")
     training = training_named(job.framework)
     params, dtrain = training.deterministic_data(job.params, X, job.y, job.sample_weight)
     rows, trainer = training.rows_of(dtrain), training.trainer(params, dtrain)

@@ -6,13 +6,13 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from operator import attrgetter
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize._util import how_many, rows_bar
+from rfsize._util import how_many, refuse_unused, rows_bar
 from rfsize.inference.compiled import CompiledForest
 from rfsize.inference.rows import columns_of
 from rfsize.models.bags import Layout
@@ -32,16 +32,12 @@ class RowsOnWorkers:
 
     def opened(self, forest: Model, *, oob: bool, missing: float | None) -> tuple[BlocksOnWorkers, Layout]:
         """The rows with the columns of the forest, and on which machine each of them lay during training."""
-        if not oob and self.layout is not None:
-            raise ValueError(
-                "layout says which trees saw a training row, and with oob=False all trees vote on all rows: leave it "
-                "out, or give the training rows with oob=True"
-            )
+        if not oob:
+            reason = "all trees vote on all rows. Leave it out, or give the training rows with oob=True"
+            refuse_unused(reason, layout=self.layout)
         blocks = BlocksOnWorkers(self.X, self.client, forest.columns)
         if (held := blocks.collection) is not None:
-            if missing is not None:
-                kind = type(self.X).__name__
-                raise ValueError(f"X is a {kind}, which was made with its own missing value: leave missing out")
+            refuse_unused("X was made with its own missing value. Leave it out", missing=missing)
             if not math.isnan(held.missing):
                 forest.read_as_missing(held.missing)
         return blocks, blocks.layout(self.layout)
@@ -102,18 +98,10 @@ def rows(X: Any, *, layout: Sequence[Sequence[int]] | None = None, client: Any =
 
 
 def client_in_use(client: Any) -> Any:
-    """The given client, or the one in use; ``ValueError`` if there is none."""
+    """The given client, or the one in use; Dask's ``ValueError`` if there is none."""
     from distributed import default_client
 
-    if client is not None:
-        return client
-    try:
-        return default_client()
-    except ValueError:
-        raise ValueError(
-            "there is no Dask client: make one, distributed.Client(), or give client=; on one machine "
-            "distributed.Client(processes=False) will do"
-        ) from None
+    return default_client() if client is None else client
 
 
 def to_local(values: Any, client: Any) -> Any:
@@ -141,8 +129,7 @@ def checked_collection(X: Any) -> Any:
     if is_dask_collection(X) and hasattr(X, "map_partitions") and hasattr(X, "columns"):
         return X
     raise ValueError(
-        f"X is a {type(X).__module__}.{type(X).__qualname__}; rfsize.dask takes Dask arrays and DataFrames, and rfsize "
-        "itself takes rows in memory, or in pieces"
+        f"X is a {type(X).__qualname__}, and rfsize.dask takes Dask arrays and DataFrames: give X to rfsize itself"
     )
 
 
@@ -171,7 +158,7 @@ class BlocksOnWorkers(DistributedRows):
     """
 
     def __init__(self, X: Any, client: Any, columns: Columns) -> None:
-        self.client, self.columns, self._kind = client_in_use(client), columns, type(X).__name__
+        self.client, self.columns = client_in_use(client), columns
         framework = framework_of(X)
         training = None if framework is None else framework.training
         self.collection = None if training is None else training.held_on_workers(X)
@@ -200,8 +187,7 @@ class BlocksOnWorkers(DistributedRows):
             If ``machines`` is given although the collection stores it, or does not name each partition once.
         """
         if self.collection is not None:
-            if machines is not None:
-                raise ValueError(f"X is a {self._kind}, which stores the rows of each worker: leave layout out")
+            refuse_unused("X stores the rows of each worker. Leave it out", layout=machines)
             machines = self.collection.machines
         return Layout.alone(self.n_rows) if machines is None else Layout.of_parts(self.lengths, machines)
 
@@ -251,21 +237,14 @@ def _map_blocks(
     """
     from dask import delayed
 
-    on_worker, name = delayed(work), f"rfsize-{work.__name__.strip('_').replace('_', '-')}-{uuid4().hex}"
-    futures = client.compute(
-        [
-            on_worker(part, *more, dask_key_name=(name, number))
-            for number, (part, more) in enumerate(zip(parts, arguments, strict=True))
-        ]
-    )
+    on_worker = delayed(work)
+    futures = client.compute([on_worker(part, *more) for part, more in zip(parts, arguments, strict=True)])
     for number, future in enumerate(futures):
         try:
             result = future.result()
         except KeyError as error:
-            raise ValueError(
-                f"a partition of X lacks columns that the collection says it has ({error.args[0]}): write all of its "
-                "files with the same columns"
-            ) from error
+            text = f"a partition of X lacks columns ({error.args[0]}): write all of its files with the same columns"
+            raise ValueError(text) from error
         yield result
         futures[number] = None  # the workers need not keep it any longer
 
@@ -282,11 +261,6 @@ def _pick(rows: range, part: Any, columns: Columns, numbers: NDArray[np.int64]) 
     return open_rows(part, columns).pick(numbers - rows.start).source
 
 
-def _n_rows(part: Any) -> int:
-    """Number of rows of a block, which may be sparse."""
-    return int(part.shape[0])
-
-
 def _checked_length(part: Any, n_rows: int) -> Any:
     """A block; ``ValueError`` if its number of rows is not the one that the collection states, as Dask may not see."""
     if part.shape[0] != n_rows:
@@ -299,15 +273,16 @@ def _checked_length(part: Any, n_rows: int) -> Any:
 
 def _lengths(X: Any, client: Any) -> NDArray[np.int64]:
     """Number of rows of each block. If it is unknown, all blocks are read; of a DataFrame, one column."""
-    if hasattr(X, "map_blocks"):
-        known = np.array(X.chunks[0], dtype=np.float64)
-        return _lengths_of(parts_of(X), client) if np.isnan(known).any() else known.astype(np.int64)
-    lengths = client.compute(X[list(X.columns[:1])].map_partitions(len, meta=(None, np.int64))).result()
-    return np.array(lengths, dtype=np.int64)
+    if not hasattr(X, "map_blocks"):
+        X = X[list(X.columns[:1])]
+    elif not np.isnan(X.chunks[0]).any():
+        return np.array(X.chunks[0], dtype=np.int64)
+    return _lengths_of(parts_of(X), client)
 
 
 def _lengths_of(parts: list[Any], client: Any) -> NDArray[np.int64]:
-    return np.array(list(_map_blocks(client, _n_rows, parts, [()] * len(parts))), dtype=np.int64)
+    shapes = _map_blocks(client, attrgetter("shape"), parts, [()] * len(parts))
+    return np.array([n_rows for n_rows, _ in shapes], dtype=np.int64)
 
 
 # Predictions
@@ -332,8 +307,7 @@ def predict(fast: CompiledForest, X: Any) -> Any:
     Raises
     ------
     ValueError
-        If ``X`` is no Dask array or DataFrame. When you compute the result: if ``X`` does not fit the forest, or the
-        number of rows in a block is not the one that the array states.
+        If ``X`` is no Dask array or DataFrame. When you compute the result: if ``X`` does not fit the forest.
 
     See Also
     --------
@@ -449,11 +423,7 @@ def _no_predictions(fast: CompiledForest, method: str) -> NDArray[Any]:
     return np.empty(0, dtype=forest.precision)
 
 
-def _predict_block(block: Any, fast: CompiledForest, method: str, block_info: Any = None) -> NDArray[Any]:
-    if block_info is not None:  # of an array; partitions of frames state no number of rows
-        first, last = block_info[0]["array-location"][0]
-        if not math.isnan(last - first):
-            _checked_length(block, last - first)
+def _predict_block(block: Any, fast: CompiledForest, method: str) -> NDArray[Any]:
     predicted: NDArray[Any] = getattr(fast, method)(block) if block.shape[0] else _no_predictions(fast, method)
     return predicted
 
