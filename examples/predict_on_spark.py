@@ -40,8 +40,8 @@ label = rfsize.spark.predict_udf(fast)
 rows.withColumn("label", label(*names)).select(*names[:3], "label").show(5)
 
 # %%
-# It can also return how many trees each row used, or the probabilities of all classes.
+# It can also return the probabilities of all classes.
 
-n_used = rfsize.spark.predict_udf(fast, "prediction and trees")
-rows.select(n_used(*names).alias("answer")).select("answer.*").groupBy("prediction").avg("trees").show()
+shares = rfsize.spark.predict_udf(fast, "probability")
+rows.select(shares(*names).alias("probability")).show(5, truncate=False)
 spark.stop()

@@ -10,7 +10,7 @@ import numpy as np
 from rfsize._util import choice
 from rfsize.inference.compiled import CompiledForest
 
-_OUTPUTS = ("prediction", "label", "probability", "prediction and trees")
+_OUTPUTS = ("prediction", "label", "probability")
 
 
 def predict_udf(fast: CompiledForest, output: str = "prediction") -> Any:
@@ -21,11 +21,10 @@ def predict_udf(fast: CompiledForest, output: str = "prediction") -> Any:
     fast : CompiledForest
         A forest from `rfsize.compile`, with or without a stop table. Spark sends it with the UDF, and broadcasts it if
         it is large.
-    output : {"prediction", "label", "probability", "prediction and trees"}, default "prediction"
+    output : {"prediction", "label", "probability"}, default "prediction"
         "prediction" is the output of ``fast.predict``: labels or numbers of an estimator, probabilities of a Booster.
         "label" is the class label. "probability" is an array with the probability of each class, in the order of
-        ``fast.classes``. "prediction and trees" is a struct with the prediction and the number of trees that the row
-        used.
+        ``fast.classes``.
 
     Returns
     -------
@@ -59,30 +58,18 @@ def predict_udf(fast: CompiledForest, output: str = "prediction") -> Any:
     choice("output", output, _OUTPUTS)
     if output in ("label", "probability") and not fast.classes.size:
         raise ValueError(f"the forest predicts numbers, and output={output!r} is for classes: leave output out")
+    predict = {"prediction": fast.predict, "label": fast.predict_labels, "probability": fast.predict_proba}[output]
     names = fast.forest.feature_names
 
     def predicted(batches: Any) -> Any:
         for columns in batches:
             rows = pd.concat(columns, axis=1)
             rows.columns = names or [str(place) for place in range(rows.shape[1])]
-            yield _predicted(fast, rows if names else rows.to_numpy(), output)
+            values = predict(rows if names else rows.to_numpy())
+            yield pd.Series(list(values) if values.ndim > 1 else values)
 
-    result: Any = Iterator[pd.DataFrame] if output == "prediction and trees" else Iterator[pd.Series]
-    predicted.__annotations__ = {"batches": Iterator[tuple[pd.Series, ...]], "return": result}
+    predicted.__annotations__ = {"batches": Iterator[tuple[pd.Series, ...]], "return": Iterator[pd.Series]}
     return pandas_udf(predicted, _type_of(fast, output))
-
-
-def _predicted(fast: CompiledForest, rows: Any, output: str) -> Any:
-    """Predict a batch of rows, on a worker."""
-    import pandas as pd
-
-    if output == "probability":
-        return pd.Series(list(fast.predict_proba(rows)))
-    if output == "label":
-        return pd.Series(fast.predict_labels(rows))
-    predicted, trees = fast.predict(rows, return_trees=True)
-    column = pd.Series(list(predicted) if predicted.ndim > 1 else predicted)
-    return column if output == "prediction" else pd.DataFrame({"prediction": column, "trees": trees})
 
 
 def _type_of(fast: CompiledForest, output: str) -> str:
@@ -92,7 +79,5 @@ def _type_of(fast: CompiledForest, output: str) -> str:
     labels = {"i": "bigint", "u": "bigint", "f": "double", "b": "boolean"}
     number = "float" if fast.forest.precision == np.float32 else "double"
     if output == "label" or fast.forest.output == "labels":
-        kind = labels.get(fast.classes.dtype.kind, "string")
-    else:
-        kind = f"array<{number}>" if fast.forest.predicts_each_class else number
-    return f"struct<prediction: {kind}, trees: bigint>" if output == "prediction and trees" else kind
+        return labels.get(fast.classes.dtype.kind, "string")
+    return f"array<{number}>" if fast.forest.predicts_each_class else number
