@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import copy
-import math
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,10 +14,10 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, RegressorMixin, clone
 from sklearn.metrics import r2_score
 from sklearn.utils import get_tags
-from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping
+from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rfsize._util import Floats, give, sample_weights, share
+from rfsize._util import give, sample_weights, share
 from rfsize.api.report import Report, finished, report_of, with_warnings
 from rfsize.counting.collect import outputs_of
 from rfsize.counting.cross_validation import held_out_folds, outputs_of_estimator
@@ -46,41 +46,11 @@ from rfsize.training.stopping_rule import StoppingRule
 _N_FOLDS = 5
 
 
-class _OutOfBag(NamedTuple):
-    """Out-of-bag predictions of the training rows.
+# Parameters that say what must stay the same.
+_GOALS = ("metric", "alpha", "tolerance", "average", "voting", "confidence")
 
-    Attributes
-    ----------
-    predicted : ndarray of float64, shape (n_rows, n_classes), or (n_rows, 1) for a regression; or str
-        NaN on rows that every tree saw; or a text that says why there are no predictions.
-    score : float or str
-        Accuracy on the other rows, or R² for a regression; or a text that says why there is no score.
-    """
-
-    predicted: Floats | str
-    score: float | str
-
-
-def _out_of_bag(forest: Any, data: TrainingData, threshold: float) -> _OutOfBag:
-    """The out-of-bag predictions of a forest and their score."""
-    options: dict[str, Any] = {"sample_weight": data.weight, "groups": data.groups, "threshold": threshold}
-    try:
-        task = Task.of(forest, data.X, data.target(forest), oob=True, **options)
-        outputs = replace(outputs_of(task, means=True), y=data.truth)
-    except (InbagError, NotAForestError) as error:
-        return _OutOfBag(str(error), str(error))
-    means, predictor = means_of(outputs), task.predictor
-    is_known, predicted = means.is_known, predictor.predictions(means.mean)
-    problem = coverage_of_means(outputs).problem_of_some("the out-of-bag score")
-    score: float | str = math.nan
-    if problem is not None:
-        score = str(problem)
-    elif is_known.any() and len(data.classes):
-        score = float(np.mean(predictor.labels(predicted[is_known]) == data.label[is_known]))
-    elif np.count_nonzero(is_known) > 1:
-        weight = None if data.weight is None else data.weight[is_known]
-        score = float(r2_score(data.label[is_known], predicted[is_known, 0], sample_weight=weight))
-    return _OutOfBag(np.where(is_known[:, None], predicted, np.nan), score)
+# Attributes that a forest has only if it was sized out of bag.
+_OUT_OF_BAG = ("oob_decision_function_", "oob_prediction_", "oob_score_")
 
 
 class _RightSized(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -95,12 +65,6 @@ class _RightSized(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     min_trees: int
     cv: Any
     threshold = 0.5
-
-    _example = ""  # forests that fit, for messages
-
-    def _criterion(self) -> Criterion:
-        """What the parameters say must stay the same."""
-        raise NotImplementedError
 
     def fit(
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, groups: ArrayLike | str | None = None
@@ -143,13 +107,17 @@ class _RightSized(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         ForestWarning
             As in `size`.
         """
-        criterion, of_labels = self._criterion(), isinstance(self, ClassifierMixin)
+        share("threshold", self.threshold)
+        goals = {name: value for name, value in self.get_params(deep=False).items() if name in _GOALS}
+        criterion, of_labels = make_criterion(**goals), isinstance(self, ClassifierMixin)
         self._check_estimator()
-        rule = self._stopping_rule()
+        most = most_trees(self.estimator) if self.max_trees is None else self.max_trees
+        rule = StoppingRule(self.min_trees, most)
         X = self._checked_rows(X, reset=True)
         classes, label = checked_target(y, n_rows_of(X), of_labels=of_labels)
         data = TrainingData(X, classes, label, self._checked_weights(sample_weight, len(label)), groups)
         criterion = checked_criterion(criterion, classes, data.truth, data.weight)
+        self._forget_out_of_bag()
         self.oob_refusal_ = None
         if self.cv is None:
             given: dict[str, Any] = {"sample_weight": data.weight, "groups": groups, "threshold": self.threshold}
@@ -160,28 +128,47 @@ class _RightSized(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             except (InbagError, FewVotesError) as error:
                 self.oob_refusal_ = str(error)
         if self.cv is None and self.oob_refusal_ is None:
-            self._oob_result = _out_of_bag(forest, data, self.threshold)
+            self._predict_out_of_bag(forest, data)
         else:
-            report = self._cross_validated(data, criterion)
+            report = self._cross_validated(data, criterion, StoppingRule(self.min_trees, most))
             forest = data.fitted(of_size(self.estimator, report.n_kept))
             read = read_forest(forest)
             report = with_warnings(report, *dependence_of(read), *learning_rate_of(read))
             give(report.warnings)
-            reason = "the forest was sized by cross-validation, see oob_refusal_ and cv"
-            self._oob_result = _OutOfBag(reason, reason)
-        self.estimator_, self._report, self.n_trees_ = forest, report, report.n_kept
+        self.estimator_, self.report_, self.n_trees_ = forest, report, report.n_kept
         if of_labels:
             self.classes_ = classes
-        else:
-            self.tolerance_ = report.criterion.level
         return self
 
-    def _cross_validated(self, data: TrainingData, criterion: Criterion) -> Report:
+    def _predict_out_of_bag(self, forest: Any, data: TrainingData) -> None:
+        """Set the out-of-bag predictions, and their score unless rows of some kind have too few votes."""
+        options: dict[str, Any] = {"sample_weight": data.weight, "groups": data.groups, "threshold": self.threshold}
+        with suppress(InbagError, NotAForestError):  # fewer trees may prove less than those that were trained
+            task = Task.of(forest, data.X, data.target(forest), oob=True, **options)
+            outputs = replace(outputs_of(task, means=True), y=data.truth)
+            known, predicted = means_of(outputs).is_known, task.predictor.predictions(means_of(outputs).mean)
+            is_scored = coverage_of_means(outputs).problem_of_some("the out-of-bag score") is None and known.sum() > 1
+            label, filled = data.label[known], np.where(known[:, None], predicted, np.nan)
+            if len(data.classes):
+                self.oob_decision_function_ = filled
+                score = np.mean(task.predictor.labels(predicted[known]) == label) if is_scored else None
+            else:
+                self.oob_prediction_ = filled[:, 0]
+                weight = None if data.weight is None else data.weight[known]
+                score = r2_score(label, predicted[known, 0], sample_weight=weight) if is_scored else None
+            if score is not None:
+                self.oob_score_ = float(score)
+
+    def _forget_out_of_bag(self) -> None:
+        for name in _OUT_OF_BAG:
+            self.__dict__.pop(name, None)
+
+    def _cross_validated(self, data: TrainingData, criterion: Criterion, rule: StoppingRule) -> Report:
         """The report on forests of all folds, trained with more and more trees until these are enough."""
         groups = resolve_groups(data.groups, data.X, len(data.label))
         cv = _N_FOLDS if self.cv is None else self.cv
         folds = held_out_folds(cv, data.label, groups, stratified=len(data.classes) > 0)
-        rule, report = self._stopping_rule(), None
+        report = None
         while report is None or not rule.done:
             n_trees = rule.next_size
             outputs = outputs_of_estimator(of_size(self.estimator, n_trees), data, folds, groups, self.threshold)
@@ -189,17 +176,13 @@ class _RightSized(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             report = rule.update(n_trees, partial(report_of, outputs, criterion, interval=False))
         return finished(report)
 
-    def _stopping_rule(self) -> StoppingRule:
-        """How many trees to train before each estimate."""
-        return StoppingRule(self.min_trees, most_trees(self.estimator) if self.max_trees is None else self.max_trees)
-
     def _check_estimator(self) -> None:
         """Raise an error if ``estimator`` is not a forest that fits."""
         kind = type(self.estimator).__name__
         if not hasattr(self.estimator, "fit") or not tree_counts(self.estimator):
             raise NotAForestError(
-                f"estimator is a {kind}; give a forest, such as {self._example} (put a pipeline around this "
-                "estimator, not inside)"
+                f"estimator is a {kind}: give a forest of scikit-learn, LightGBM (boosting_type='rf') or XGBoost "
+                "(n_estimators=1), and put a pipeline around this estimator, not inside"
             )
         training_of(self.estimator).check_estimator(self.estimator)
         predicts_numbers = is_regression(self.estimator)
@@ -207,19 +190,9 @@ class _RightSized(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             what, taker = ("numbers", "Regressor") if predicts_numbers else ("labels", "Classifier")
             raise NotAForestError(f"estimator is a {kind}, which predicts {what}: give it to RightSized{taker}")
 
-    @property
-    def report_(self) -> Report:
-        """The estimate of T*; a pickled estimator comes back without it."""
-        check_is_fitted(self)
-        if self._report is None:
-            raise AttributeError(
-                "report_ is not pickled with the estimator, because it may be many times as large as the forest: "
-                "pickle report_ by itself, or keep its page by report_.to_html(path)"
-            )
-        return self._report
-
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_report": None}
+        # A report may be many times as large as the forest.
+        return {name: value for name, value in super().__getstate__().items() if name != "report_"}
 
     @property
     def as_model(self) -> Forest:
@@ -232,48 +205,15 @@ class _RightSized(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     def _with_forest(self, forest: Any) -> Self:
         """A copy of this estimator with a smaller forest."""
         small = copy.copy(self)
-        small._report = self._report
-        small.estimator_, small.n_trees_ = forest, read_forest(forest).n_trees
-        reason = "the forest was cut after fit: take rfsize.oob_predict or rfsize.oob_score of the smaller one"
-        small._oob_result = _OutOfBag(reason, reason)
+        small.__dict__.update(self.__dict__, estimator_=forest, n_trees_=read_forest(forest).n_trees)
+        small._forget_out_of_bag()
         return small
 
     @property
     def feature_importances_(self) -> NDArray[Any]:
         """The importances of the features, as the forest itself computes them."""
         check_is_fitted(self)
-        if not hasattr(self.estimator_, "feature_importances_"):
-            raise AttributeError(
-                f"{type(self.estimator_).__name__} has no feature_importances_, which are those of the forest itself; "
-                "sklearn.inspection.permutation_importance takes any estimator"
-            )
         return self.estimator_.feature_importances_
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters; name a parameter of ``estimator`` as ``estimator__name``.
-
-        Parameters
-        ----------
-        **params
-            Names and values.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If you set the number of trees, for example in a search over it: `fit` finds this number.
-        """
-        counts = params.keys() & {f"estimator__{name}" for name in tree_counts(self.estimator)}
-        if counts:
-            raise ValueError(
-                f"{' and '.join(sorted(counts))} cannot be searched: the number of trees is what fit finds. Leave it "
-                "out of the search, and set alpha or tolerance, or max_trees"
-            )
-        super().set_params(**params)
-        return self
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Metadata routing of scikit-learn: the estimator receives the metadata of `fit` that it requests."""
@@ -296,10 +236,7 @@ class _RightSized(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             validate_data(self, X, reset=reset, skip_check_array=True)
             return X
         finite = "allow-nan" if allows_nan(self.estimator) else True
-        try:
-            return validate_data(self, X, reset=reset, accept_sparse="csr", ensure_all_finite=finite)
-        except OverflowError:
-            raise ValueError("X holds a whole number beyond double precision: make it missing, or clip it") from None
+        return validate_data(self, X, reset=reset, accept_sparse="csr", ensure_all_finite=finite)
 
     def _checked_weights(self, sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
         """The weights to fit the estimator with."""
@@ -310,22 +247,7 @@ class _RightSized(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError("sample_weight is zero for every row; at least one must not be")
         if not get_config()["enable_metadata_routing"]:
             return weight
-        routing, given = self.get_metadata_routing(), {"sample_weight": weight}
-        routing.validate_metadata(method="fit", params=given)
-        return routing.route_params(caller="fit", params=given).estimator.fit.get("sample_weight")
-
-    def _oob(self, name: str, value: str) -> Any:
-        """The value of an out-of-bag attribute, or ``AttributeError`` that says why there is none."""
-        check_is_fitted(self)
-        known = getattr(self._oob_result, value)
-        if isinstance(known, str):
-            raise AttributeError(f"there is no {name}: {known}")
-        return known
-
-    @property
-    def oob_score_(self) -> float:
-        """Accuracy of the out-of-bag labels; for a regression, R² of the out-of-bag predictions."""
-        return float(self._oob("oob_score_", "score"))
+        return process_routing(self, "fit", sample_weight=weight).estimator.fit.get("sample_weight")
 
 
 class RightSizedClassifier(ClassifierMixin, _RightSized):  # type: ignore[misc]
@@ -432,8 +354,6 @@ class RightSizedClassifier(ClassifierMixin, _RightSized):  # type: ignore[misc]
     True
     """
 
-    _example = "RandomForestClassifier, LGBMClassifier with boosting_type='rf', or XGBClassifier with n_estimators=1"
-
     def __init__(
         self,
         estimator: Any,
@@ -460,11 +380,6 @@ class RightSizedClassifier(ClassifierMixin, _RightSized):  # type: ignore[misc]
         self.max_trees = max_trees
         self.min_trees = min_trees
         self.cv = cv
-
-    def _criterion(self) -> Criterion:
-        share("threshold", self.threshold)
-        of_labels: dict[str, Any] = {"alpha": self.alpha, "voting": self.voting, "average": self.average}
-        return make_criterion(self.metric, self.tolerance, confidence=self.confidence, **of_labels)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict labels as `estimator_` does, or by ``threshold``.
@@ -516,11 +431,6 @@ class RightSizedClassifier(ClassifierMixin, _RightSized):  # type: ignore[misc]
         check_is_fitted(self)
         return self.estimator_.predict_proba(self._checked_rows(X, reset=False))
 
-    @property
-    def oob_decision_function_(self) -> NDArray[np.float64]:
-        """Out-of-bag probabilities of the training rows."""
-        return np.asarray(self._oob("oob_decision_function_", "predicted"))
-
 
 class RightSizedRegressor(RegressorMixin, _RightSized):  # type: ignore[misc]
     """A regression forest of T* trees.
@@ -563,8 +473,6 @@ class RightSizedRegressor(RegressorMixin, _RightSized):  # type: ignore[misc]
         Why cross-validation was used in place of out-of-bag predictions; None if it was not, or if you gave ``cv``.
     n_trees_ : int
         Number of trees of the forest.
-    tolerance_ : float
-        The tolerance that was used.
     oob_prediction_ : ndarray of float, shape (n_rows,)
         Out-of-bag predictions of the training rows, as in `oob_predict`; NaN on rows that every tree saw. A forest that
         was sized by cross-validation has none.
@@ -601,8 +509,6 @@ class RightSizedRegressor(RegressorMixin, _RightSized):  # type: ignore[misc]
     True
     """
 
-    _example = "RandomForestRegressor, LGBMRegressor with boosting_type='rf', or XGBRegressor with n_estimators=1"
-
     def __init__(
         self,
         estimator: Any,
@@ -621,9 +527,6 @@ class RightSizedRegressor(RegressorMixin, _RightSized):  # type: ignore[misc]
         self.max_trees = max_trees
         self.min_trees = min_trees
         self.cv = cv
-
-    def _criterion(self) -> Criterion:
-        return make_criterion(self.metric, self.tolerance, confidence=self.confidence)
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Predict numbers, as `estimator_` does.
@@ -647,8 +550,3 @@ class RightSizedRegressor(RegressorMixin, _RightSized):  # type: ignore[misc]
         """
         check_is_fitted(self)
         return np.asarray(self.estimator_.predict(self._checked_rows(X, reset=False)))
-
-    @property
-    def oob_prediction_(self) -> NDArray[np.float64]:
-        """Out-of-bag predictions of the training rows."""
-        return np.asarray(self._oob("oob_prediction_", "predicted")[:, 0])

@@ -248,12 +248,12 @@ def test_voting_and_threshold() -> None:
 def test_tolerances_of_regressors() -> None:
     model = regressor(tolerance=None)
     assert model.tolerance is None
-    assert model.tolerance_ == pytest.approx(0.05 * np.std(NUMBER), rel=0.01)
+    assert model.report_.criterion.tolerance == pytest.approx(0.05 * np.std(NUMBER), rel=0.01)
     kind = RandomForestRegressor(max_depth=3, random_state=0)
     sizes = [regressor(kind, factor * NUMBER, tolerance=None).n_trees_ for factor in (1.0, 1024.0)]
     assert sizes[0] == pytest.approx(sizes[1], rel=0.02)
     constant = regressor(kind, np.full(500, 2.0), tolerance=None)
-    assert (constant.tolerance_, constant.n_trees_) == (1.0, 1)
+    assert (constant.report_.criterion.tolerance, constant.n_trees_) == (1.0, 1)
 
 
 @pytest.mark.parametrize("cv", [None, 2])
