@@ -22,7 +22,7 @@ params = {"objective": "binary:logistic", "colsample_bynode": 0.2, "subsample": 
 # rfsize trains a forest at each of twelve fractions, and at 0.632, the fraction in the parameters. That fraction stays
 # unless you can expect another one to be better on fresh rows.
 
-search = rfsize.select_bagging_fraction(params, train, n_trees=100, progress=False)
+search = rfsize.select_bagging_fraction(params, train, n_trees=100)
 print(search)
 
 # %%

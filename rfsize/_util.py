@@ -274,13 +274,11 @@ def effective_threads(n_jobs: int) -> int:
 _SECONDS_BEFORE = 2.0
 
 
-def progress_bar(what: str, total: int | None, unit: str, *, shown: bool = True, **options: Any) -> Any:
+def progress_bar(what: str, total: int | None, unit: str, **options: Any) -> Any:
     """A progress bar that appears only if the work takes long, and disappears at the end.
 
     ``options`` are further options of tqdm.
     """
-    if not shown:
-        options["disable"] = True  # set only in this case, because it overrides TQDM_DISABLE
     return tqdm(desc=what, total=total, unit=f" {unit}", delay=_SECONDS_BEFORE, leave=False, **options)
 
 

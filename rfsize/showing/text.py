@@ -522,7 +522,7 @@ def fraction_lines(search: FractionSearch) -> list[str]:
         fraction_choice(search),
         *(f"! {text}" for text in fraction_remarks(search)),
         f"fraction {search.best:.3f} is worth a sampling ratio of {ratio} with replacement",
-        f"{search.trees_grown:,} trees grown; {search.n_rows:,} rows, predicted by the trees that did not see "
+        f"{search.curve['trees'].sum():,} trees grown; {search.n_rows:,} rows, predicted by the trees that did not see "
         f"them{dropped}",
     ]
 

@@ -25,8 +25,7 @@ from rfsize._util import (
     whole,
 )
 from rfsize.counting.coverage import Coverage
-from rfsize.counting.groups import Groups, resolve_groups
-from rfsize.counting.outputs import VOTINGS
+from rfsize.counting.groups import resolve_groups
 from rfsize.exceptions import FewVotesError
 from rfsize.models.framework import read_forest, training_of
 from rfsize.models.link import Predictor
@@ -42,7 +41,6 @@ from rfsize.statistics.row_errors import expected_gains, metric_covariance
 from rfsize.statistics.subforests import ForestParts
 
 _MIN_TREES = 10
-_RULES = ("keep", "best")
 
 DEFAULT_FRACTIONS: tuple[float, ...] = tuple(k / (10 + k) for k in range(1, 13))
 """The grid of the 2010 paper: 0.1, 0.2, … 1.2 with replacement."""
@@ -64,13 +62,11 @@ def select_bagging_fraction(
     *,
     fractions: ArrayLike | None = None,
     metric: str | Callable[..., Any] | None = None,
-    voting: Literal["auto", "hard", "soft"] = "auto",
     n_trees: int = 200,
     rule: Literal["keep", "best"] = "keep",
     groups: ArrayLike | str | None = None,
     sample_weight: ArrayLike | None = None,
     seed: int | None = None,
-    progress: bool = True,
 ) -> FractionSearch:
     """Find out whether another bagging fraction than yours has a smaller out-of-bag error.
 
@@ -96,10 +92,8 @@ def select_bagging_fraction(
         or newer. Fractions so large that rows would have too few votes are left out, and the result says so.
     metric : str or callable, optional
         A scikit-learn scorer or its name; greater is better. By default the error of the labels, or the mean squared
-        error of a regression. Weights of the training data count.
-    voting : {"auto", "hard", "soft"}, default "auto"
-        What is compared: the labels and probabilities of the averaged scores, as in ``predict`` (``"soft"`` and
-        ``"auto"``), or those of the votes (``"hard"``).
+        error of a regression. Labels and probabilities are those of averaged scores. Weights of the training data
+        count.
     n_trees : int, default 200
         Number of trees of each forest.
     rule : {"keep", "best"}, default "keep"
@@ -112,8 +106,6 @@ def select_bagging_fraction(
         Training weights; only for an estimator.
     seed : int, optional
         Seed of all forests; by default the seed in ``params``.
-    progress : bool, default True
-        Show a progress bar if the search takes long.
 
     Returns
     -------
@@ -156,24 +148,22 @@ def select_bagging_fraction(
     >>> booster.params["bagging_fraction"] == search.best
     True
     """
-    choice("rule", rule, _RULES)
-    choice("voting", voting, VOTINGS)
+    choice("rule", rule, ("keep", "best"))
     n_trees = whole("n_trees", n_trees, at_least=_MIN_TREES)
     seed = None if seed is None else whole("seed", seed, at_least=0)
     trainer, X, own, with_fraction = _resolve_trainer(params, data, y, sample_weight)
     if fractions is None:
         fractions = [fraction for fraction in DEFAULT_FRACTIONS if fraction <= trainer.largest_fraction]
-    grid, own = _with_own(_checked_fractions(fractions), own if rule == "keep" else None)
-    measure, grouped = _metric(metric, trainer), resolve_groups(groups, X, len(trainer.label))
-    trainer.groups = grouped
+    grid, own = _grid(fractions, own if rule == "keep" else None)
+    measure, trainer.groups = _metric(metric, trainer), resolve_groups(groups, X, len(trainer.label))
     grid, left_out = _with_enough_votes(grid, trainer, n_trees)
     forests = []
-    with progress_bar("bagging fractions", n_trees * len(grid), "trees", shown=progress) as bar:
+    with progress_bar("bagging fractions", n_trees * len(grid), "trees") as bar:
         for fraction in grid:
-            forests.append(_trained(trainer, fraction, n_trees, seed, voting, measure))
+            forests.append(_trained(trainer, fraction, n_trees, seed, measure))
             bar.update(n_trees)
     of_labels, name = len(trainer.classes) > 0, "error" if metric is None else "score"
-    value, row_noise, noise, n_rows = _compared(forests, measure, trainer.weight, grouped)
+    value, row_noise, noise, n_rows = _compared(forests, measure, trainer)
     loss = measure.worse * value
     least = int(loss.argmin())  # of equals the smallest fraction
     apart = np.diag(noise) + noise[least, least] - 2.0 * noise[least]
@@ -188,17 +178,23 @@ def select_bagging_fraction(
         value = -measure.worse * value
     elif of_labels:
         value = 1.0 - value
-    names = (name, "standard_error", "difference", "difference_se", "seconds")
-    measured = value, np.sqrt(np.diag(row_noise)), loss - loss[least], np.sqrt(np.maximum(apart, 0.0))
-    columns = (grid, [n_trees] * len(grid), *measured, [forest.seconds for forest in forests])
-    types = [("fraction", np.float64), ("trees", np.int64), *((name, np.float64) for name in names)]
-    curve = np.array(list(zip(*columns, strict=True)), dtype=types)
+    columns = {
+        "fraction": grid,
+        "trees": [n_trees] * len(grid),
+        name: value,
+        "standard_error": np.sqrt(np.diag(row_noise)),
+        "difference": loss - loss[least],
+        "difference_se": np.sqrt(np.maximum(apart, 0.0)),
+        "seconds": [forest.seconds for forest in forests],
+    }
+    curve = np.empty(len(grid), dtype=[(column, np.asarray(of).dtype) for column, of in columns.items()])
+    for column, of in columns.items():
+        curve[column] = of
     return FractionSearch(
         best=grid[chosen],
         params=with_fraction(grid[chosen]),
         curve=curve,
         metric=name,
-        rule=rule,
         own=own,
         gain=gain,
         gain_se=gain_se,
@@ -227,8 +223,8 @@ def _resolve_trainer(
 
     if not hasattr(params, "fit") or not tree_counts(params):
         raise ValueError(
-            f"params is a {type(params).__name__}; give the parameters of a LightGBM or XGBoost forest, a dict, and "
-            "its training data: select_bagging_fraction(params, data); or an estimator of trees, its rows and labels"
+            f"params is a {type(params).__name__}; give a dict of parameters of LightGBM or XGBoost and training data, "
+            "or an estimator of trees, its rows and labels"
         )
     if y is None:
         raise ValueError("y is missing: an estimator is trained on X and y, as it is fitted")
@@ -242,23 +238,15 @@ def _resolve_trainer(
     return trainer, X, own, lambda fraction: training.with_fraction(clone(params), fraction, n_rows)
 
 
-def _checked_fractions(fractions: ArrayLike) -> list[float]:
-    """The fractions in ascending order."""
-    numbers = as_numbers("fractions", fractions)
-    if numbers.ndim != 1 or not numbers.size:
-        raise ValueError(f"fractions must be a list of at least one number, found {fractions!r}")
-    ascending = sorted(share("each of fractions", fraction) for fraction in numbers.tolist())
-    if len(set(ascending)) < len(ascending):
-        raise ValueError(f"fractions holds a fraction twice: {ascending}; give each once")
-    return ascending
-
-
-def _with_own(fractions: list[float], own: float | None) -> tuple[list[float], float | None]:
-    """The fractions with your own, and the value among them that stands for it."""
+def _grid(fractions: ArrayLike, own: float | None) -> tuple[list[float], float | None]:
+    """The fractions with your own, in ascending order, and the value among them that stands for your own."""
+    grid = sorted({share("each of fractions", fraction) for fraction in as_numbers("fractions", fractions).flat})
+    if not grid:
+        raise ValueError("fractions is empty: give at least one fraction")
     if own is None:
-        return fractions, None
-    near = [fraction for fraction in fractions if math.isclose(fraction, own, rel_tol=1e-6)]
-    return (fractions, near[0]) if near else (sorted([*fractions, own]), own)
+        return grid, None
+    near = [fraction for fraction in grid if math.isclose(fraction, own, rel_tol=1e-6)]
+    return (grid, near[0]) if near else (sorted([*grid, own]), own)
 
 
 def _metric(metric: Any, trainer: Trainer) -> Metric:
@@ -281,31 +269,39 @@ def _left_out_share(trainer: Trainer, fraction: float) -> Floats:
 
 def _with_enough_votes(fractions: list[float], trainer: Trainer, n_trees: int) -> tuple[list[float], tuple[float, ...]]:
     """The fractions with which rows get enough votes to compare them, and those left out; raises if there are none."""
-    problems, label = {}, trainer.label if len(trainer.classes) else None
+    label = trainer.label if len(trainer.classes) else None
+    problems = {}
     for fraction in fractions:
         votes = Coverage(n_trees * _left_out_share(trainer, fraction), n_trees, trainer.groups, y=label)
-        problem = votes.problem(f"how good the bagging fraction {fraction:g} is")
-        if problem is not None:
-            problems[fraction] = problem
-    if len(problems) == len(fractions):
-        problem = problems[fractions[0]]
-        raise FewVotesError(f"{problem}; or give smaller fractions", enough=problem.enough)
-    return [fraction for fraction in fractions if fraction not in problems], tuple(problems)
-
-
-_Predictions = tuple[Int64s, Floats]
-"""Numbers of rows with out-of-bag votes, and their predictions, shape (n_rows, n_outputs)."""
+        problems[fraction] = votes.problem(f"how good the bagging fraction {fraction:g} is")
+    enough = [fraction for fraction, problem in problems.items() if problem is None]
+    if not enough:
+        raise FewVotesError(f"{problems[fractions[0]]}; or give smaller fractions")
+    return enough, tuple(fraction for fraction in fractions if fraction not in enough)
 
 
 class _Forest(NamedTuple):
-    """Out-of-bag predictions, the error of the metric by what trees add to all rows, and the seconds of training."""
+    """A forest of one fraction.
 
-    predictions: _Predictions
+    Attributes
+    ----------
+    rows : ndarray of int64, shape (n,)
+        Numbers of the rows with out-of-bag votes.
+    predicted : ndarray of float64, shape (n, n_outputs)
+        Their out-of-bag predictions.
+    shared_error : float
+        Error of the metric by what trees add to all rows.
+    seconds : float
+        Time of training.
+    """
+
+    rows: Int64s
+    predicted: Floats
     shared_error: float
     seconds: float
 
 
-def _trained(trainer: Trainer, fraction: float, n_trees: int, seed: int | None, voting: str, metric: Metric) -> _Forest:
+def _trained(trainer: Trainer, fraction: float, n_trees: int, seed: int | None, metric: Metric) -> _Forest:
     started = time.perf_counter()
     forest = trainer.start(fraction=fraction, seed=seed)
     forest.add(n_trees)
@@ -316,52 +312,36 @@ def _trained(trainer: Trainer, fraction: float, n_trees: int, seed: int | None, 
     if left_out < _FAIR_SHARE * expected:
         raise ValueError(
             f"at fraction {fraction:g} only {in_percent(left_out)} of the votes are out of bag, instead of "
-            f"{in_percent(expected)}, because XGBoost draws a bag for the tree of each class: grow more trees "
-            "(n_trees), or, from XGBoost 3.2 on, one tree for all classes (multi_strategy='multi_output_tree')"
+            f"{in_percent(expected)}, because XGBoost draws a bag for the tree of each class: take, from XGBoost 3.2 "
+            "on, one tree for all classes (multi_strategy='multi_output_tree')"
         )
-    blocks, rows, n_classes = sums.blocks, sums.scores.number, len(trainer.classes)
-    by_votes = voting == "hard" and n_classes > 0
-    if by_votes:
-        counts, total = sums.counts[rows], blocks.votes.astype(np.float64)
-        n_votes, n_scored = counts.sum(axis=1), total.sum(axis=2, keepdims=True)
-        mean = counts / np.maximum(n_votes, 1)[:, None]
-    else:
-        n_votes, mean, total, n_scored = sums.scores.n_votes, sums.scores.mean, blocks.total, blocks.n_scored
-
-    def predictions_of(mean: Floats) -> Floats:
-        return mean if by_votes else trainer.link.predictions(mean, n_classes)
-
-    known = n_votes > 0
-    on = ((n_scored > 0).sum(axis=1) > 1).all(axis=1) & (metric.weight[blocks.rows] > 0.0)  # without any one block
-    of_blocks = [sums_of[on].swapaxes(0, 1).astype(np.float64) for sums_of in (total, n_scored)]
+    blocks, scores, predictions_of = sums.blocks, sums.scores, Predictor(trainer.classes, trainer.link).predictions
+    known = scores.n_votes > 0
+    has_two_blocks = ((blocks.n_scored > 0).sum(axis=1) > 1).all(axis=1)  # and so outputs without any one of them
+    on = has_two_blocks & (metric.weight[blocks.rows] > 0.0)
+    of_blocks = [sums_of[on].swapaxes(0, 1).astype(np.float64) for sums_of in (blocks.total, blocks.n_scored)]
     parts = ForestParts(metric, predictions_of, blocks.rows[on], blocks.rows[on], *of_blocks)
-    return _Forest((rows[known], predictions_of(mean[known])), shared_error(parts), seconds)
+    return _Forest(scores.number[known], predictions_of(scores.mean[known]), shared_error(parts), seconds)
 
 
-def _compared(
-    forests: Sequence[_Forest], metric: Metric, weight: Floats | None, groups: Groups
-) -> tuple[Floats, Floats, Floats, int]:
+def _compared(forests: Sequence[_Forest], metric: Metric, trainer: Trainer) -> tuple[Floats, Floats, Floats, int]:
     """Compare the forests on the rows on which each of them has out-of-bag votes.
 
     Returns the metric of each forest, its covariance over other rows, the same over other rows and other trees, and the
     number of rows. Forests of one seed draw mostly the same rows, and part of what their trees add to all rows cancels
     in a comparison of two; it is counted all the same.
     """
-    rows, predicted = _on_common_rows([forest.predictions for forest in forests])
-    if rows.size < 2 or (weight is not None and not weight[rows].sum() > 0.0):
+    rows = reduce(np.intersect1d, (forest.rows for forest in forests))
+    predicted = [forest.predicted[np.searchsorted(forest.rows, rows)] for forest in forests]
+    if rows.size < 2:
         raise ValueError(
-            f"only {how_many(rows.size, 'row')} (of positive weight) have out-of-bag votes from every forest "
-            "compared, too few to compare them: give more trees, or smaller fractions"
+            f"only {how_many(rows.size, 'row')} have out-of-bag votes from every forest, too few to compare them: give "
+            "more trees, or smaller fractions"
         )
-    units = rows if groups.units is None else groups.units[rows]
+    units = rows if trainer.groups.units is None else trainer.groups.units[rows]
     value = np.array([value_of(metric, rows, of_forest) for of_forest in predicted])
     row_noise = metric_covariance(metric, predicted, rows, units)
     return value, row_noise, row_noise + np.diag([forest.shared_error**2 for forest in forests]), len(rows)
-
-
-def _on_common_rows(predictions: Sequence[_Predictions]) -> tuple[Int64s, list[Floats]]:
-    rows = reduce(np.intersect1d, (rows for rows, _ in predictions))
-    return rows, [predicted[np.searchsorted(of_rows, rows)] for of_rows, predicted in predictions]
 
 
 @dataclass(frozen=True, eq=False)
@@ -385,8 +365,6 @@ class FractionSearch(Result):
         Your parameters, or a copy of your estimator, with the best fraction. Give them to `rfsize.grow`.
     metric : str
         Name of the column: "error" if less is better, "score" if more is better.
-    rule : str
-        As you gave it.
     own : float or None
         Your own fraction, if your parameters name one. ``rule="keep"`` chooses it unless another fraction is better by
         more than noise.
@@ -414,8 +392,8 @@ class FractionSearch(Result):
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> params = {"objective": "binary", "boosting": "rf", "bagging_freq": 1, "verbosity": -1}
     >>> search = rfsize.select_bagging_fraction(params, lgb.Dataset(X, y), fractions=[0.2, 0.5], n_trees=50)
-    >>> search.curve["fraction"].tolist(), search.trees_grown
-    ([0.2, 0.5], 100)
+    >>> search.curve["fraction"].tolist(), search.curve["trees"].tolist()
+    ([0.2, 0.5], [50, 50])
     >>> bool(search.curve["error"].max() < 0.2)
     True
     """
@@ -424,7 +402,6 @@ class FractionSearch(Result):
     params: Any
     curve: NDArray[np.void]
     metric: str
-    rule: str
     own: float | None
     gain: float | None
     gain_se: float | None
@@ -433,16 +410,11 @@ class FractionSearch(Result):
     n_dropped: int
     of_labels: bool
 
-    @property
-    def trees_grown(self) -> int:
-        """Number of trees that the search trained."""
-        return int(self.curve["trees"].sum())
-
     def to_dict(self) -> dict[str, Any]:
         """The search as plain Python values that ``json`` can write, without `params`."""
         names = self.curve.dtype.names or ()
         rows = [dict(zip(names, row, strict=True)) for row in self.curve.tolist()]
-        kept = ("best", "own", "gain", "gain_se", "rule", "metric", "n_rows", "n_dropped")
+        kept = ("best", "own", "gain", "gain_se", "metric", "n_rows", "n_dropped")
         return {**{name: getattr(self, name) for name in kept}, "left_out": list(self.left_out), "curve": rows}
 
     plot = plot_fractions

@@ -9,10 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize._util import give, how_many, in_percent, progress_bar, sample_weights, share
+from rfsize._util import give, how_many, in_percent, progress_bar, refuse_unused, sample_weights, share
 from rfsize.api.report import Report, finished, report_of, with_warnings
 from rfsize.counting.collect import outputs_in_training, outputs_of
-from rfsize.counting.coverage import FEW_OUT_OF_BAG, FEWEST_VOTES, Coverage, by_nature_advice, too_many_without_votes
+from rfsize.counting.coverage import (
+    FEW_OUT_OF_BAG,
+    FEWEST_VOTES,
+    Coverage,
+    by_nature_advice,
+    few_votes,
+    too_many_without_votes,
+)
 from rfsize.counting.groups import check_groups, resolve_groups, warning_of_copies
 from rfsize.counting.outputs import coverage, distinct
 from rfsize.counting.task import Task
@@ -151,23 +158,18 @@ def grow(
     criterion = make_criterion(metric, tolerance, confidence=confidence, threshold=threshold, **of_labels)
     rule = StoppingRule(min_trees, most_trees(params) if max_trees is None else max_trees)
     X_val, y_val = validation if isinstance(validation, tuple) and len(validation) == 2 else (validation, None)
-    if X_val is not None and groups is not None:
-        raise ValueError(
-            "every tree votes on the validation rows, so that there are no groups to keep apart: leave out groups"
-        )
-    if X_val is not None and y_val is None and criterion.kind == "metric":
-        raise ValueError(
-            f"y is missing: metric={metric!r} needs the truth of the validation rows, give validation=(rows, y)"
-        )
+    if X_val is not None:
+        refuse_unused("every tree votes on the validation rows. Leave it out", groups=groups)
+        if y_val is None and criterion.kind == "metric":
+            raise ValueError(f"y is missing: metric={metric!r} needs validation=(rows, y)")
     threshold = share("threshold", 0.5 if threshold is None else threshold)
     if hasattr(params, "fit"):
-        if init_model is not None:
-            raise ValueError("the new trees are added to the fitted estimator: leave out init_model")
+        refuse_unused("new trees are added to the fitted estimator. Leave it out", init_model=init_model)
         given: dict[str, Any] = {"threshold": threshold, "groups": groups, "sample_weight": sample_weight}
         growth = start_from_estimator(params, data, y, criterion, min_trees=rule.next_size, **given)
-    elif y is not None or sample_weight is not None:
-        raise ValueError("labels and weights are in the Dataset or DMatrix; y and sample_weight are for an estimator")
     else:
+        reason = "labels and weights are in the Dataset or DMatrix: leave it out, or give an estimator"
+        refuse_unused(reason, y=y, sample_weight=sample_weight)
         growth = _from_parameters(params, data, criterion, threshold=threshold, groups=groups, init_model=init_model)
     if X_val is None:
         return grow_until_enough(growth, rule)
@@ -341,31 +343,24 @@ def grow_until_enough(
 def _oob_report(growth: Growth, max_trees: int) -> Report:
     """The estimate from out-of-bag votes; `FewVotesError` if ``max_trees`` trees would have too few of them."""
     outputs = outputs_in_training(growth.forest).with_truth(growth.y, growth.sample_weight)
-    votes = coverage(distinct(outputs))
-    _check_always_seen_groups(votes, max_trees)
-    share_of_votes = votes.n_votes.mean() / votes.n_trees
-    expected = share_of_votes * max_trees
-    # If only the trees so far are too few, the report says how many trees have enough votes.
-    if share_of_votes < FEW_OUT_OF_BAG and expected < FEWEST_VOTES:
-        raise FewVotesError(
-            f"each training row is out of bag for only {in_percent(share_of_votes)} of the trees, so "
-            f"{how_many(max_trees, 'tree')} would give it {expected:.1f} votes, too few to size a forest by: train "
-            "with a smaller bagging fraction, give validation rows, or allow more trees"
-        )
+    _check_votes_to_come(coverage(distinct(outputs)), max_trees)
     return report_of(outputs, settled(growth.criterion, outputs, growth.task), interval=False)
 
 
-def _check_always_seen_groups(votes: Coverage, max_trees: int) -> None:
-    """Raise `FewVotesError` if so many rows in large groups would get no votes that no T* can be estimated."""
-    sizes = votes.groups.sizes
-    if sizes is None or not votes.n_votes.any():
+def _check_votes_to_come(votes: Coverage, max_trees: int) -> None:
+    """Raise `FewVotesError` if even ``max_trees`` trees leave too few votes, or large groups without votes."""
+    share_of_votes, sizes = votes.n_votes.mean() / votes.n_trees, votes.groups.sizes
+    # If only the trees so far are too few, the report says how many trees have enough votes.
+    if share_of_votes < FEW_OUT_OF_BAG and share_of_votes * max_trees < FEWEST_VOTES:
+        raise FewVotesError(str(few_votes(share_of_votes * max_trees, max_trees, "how many trees are enough")))
+    if sizes is None:
         return
     smallest = sizes.min()
     left_out = (votes.n_votes[sizes == smallest].mean() / votes.n_trees) ** (1.0 / smallest)
     without = float(np.sum((1.0 - left_out**sizes) ** max_trees))
     if too_many_without_votes(round(without), len(sizes)):
         raise FewVotesError(
-            f"even {how_many(max_trees, 'tree')} would leave {in_percent(without / len(sizes))} of the rows without "
-            f"out-of-bag votes, because every tree sees some row of their groups of up to {sizes.max()} rows: train "
-            f"with a smaller bagging fraction, or give validation rows{by_nature_advice(votes.groups.by)}"
+            f"{how_many(max_trees, 'tree')} would leave {in_percent(without / len(sizes))} of the rows without votes, "
+            f"because every tree sees some row of their groups of up to {sizes.max()} rows: train with a smaller "
+            f"bagging fraction, or give validation rows{by_nature_advice(votes.groups.by)}"
         )

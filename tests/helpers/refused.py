@@ -138,7 +138,7 @@ def shrink(rows: Any = FRESH, y: Any = None, trained: Any = None, **options: Any
 
 
 def fraction(**options: Any) -> Any:
-    options = {"n_trees": 40, "progress": False, **options}
+    options = {"n_trees": 40, **options}
     return rfsize.select_bagging_fraction(LIGHTGBM, lgb.Dataset(X, TWO, free_raw_data=False), **options)
 
 

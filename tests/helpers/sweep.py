@@ -112,7 +112,7 @@ FUNCTIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "grow": lambda model, X, y: rfsize.grow(model, X, y, max_trees=60, min_trees=45),
     "grow validation": lambda model, X, y: rfsize.grow(_unfitted(model), X, y, validation=X, max_trees=20, min_trees=8),
     "fraction": lambda model, X, y: rfsize.select_bagging_fraction(
-        _unfitted(model), X, y, fractions=[0.4, 0.7], n_trees=12, progress=False
+        _unfitted(model), X, y, fractions=[0.4, 0.7], n_trees=12
     ),
     "right-sized classifier": lambda model, X, y: rfsize.RightSizedClassifier(
         _unfitted(model), alpha=0.8, max_trees=30, min_trees=10
