@@ -22,6 +22,9 @@ the variance of predictions from set to set, less that by trees; ± its standard
 "Covered" is the share of predictions of these sets within 1.96 of both standard errors together of their mean over
 all sets. "Refused" counts forests that cannot tell.
 
+--trees is the size of the forest that is cut, --others of the one beside it; --first-trees vote on T*, by default all.
+--columns is the share of the features that LightGBM samples for each tree, and --voting is hard, soft or both.
+
 "Enough" counts the splits in which the forest had T*(α) trees; in the others, all trees are compared. "Expected" is 1 −
 α with the noise of the other trees, for rows that are dense around a tie: (1 − α)·√(1 + T*/other trees).
 """
@@ -135,17 +138,9 @@ def by_training_sets(framework: str, problem: Problem, fraction: float, options:
 
 def main() -> None:
     """Print one line per table, framework and source of the votes."""
-    arguments = parser(__doc__, tables=True, frameworks=("LightGBM", "XGBoost"))
-    arguments.add_argument("--splits", type=int, default=10)
-    arguments.add_argument("--trees", type=int, default=2001, help="of the forest that is truncated")
-    arguments.add_argument("--others", type=int, default=5000, help="trees that it is compared with")
-    arguments.add_argument("--alpha", type=float, nargs="+", default=[0.99])
-    arguments.add_argument("--first-trees", type=int, help="trees whose votes tell T*; all by default")
-    arguments.add_argument("--voting", nargs="+", choices=("hard", "soft"), default=["hard"])
-    arguments.add_argument("--columns", type=float, default=0.3, help="features LightGBM samples for each tree")
-    arguments.add_argument("--tolerance", type=float, help="of probabilities, in place of labels")
-    arguments.add_argument("--training-sets", type=int, help="from which predictions move, in place of T*")
-    arguments.add_argument("--fractions", type=float, nargs="+", default=[0.3, 0.632, 0.8])
+    numbers = {"splits": 10, "trees": 2001, "others": 5000, "first_trees": 0, "training_sets": 0}
+    shares = {"alpha": [0.99], "columns": 0.3, "tolerance": 0.0, "fractions": [0.3, 0.632, 0.8]}
+    arguments = parser(__doc__, tables=True, frameworks=("LightGBM", "XGBoost"), voting=["hard"], **numbers, **shares)
     options = arguments.parse_args()
     warnings.simplefilter("ignore", rfsize.exceptions.RfsizeWarning)
     if options.training_sets:

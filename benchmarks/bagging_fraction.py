@@ -4,13 +4,14 @@
     python benchmarks/bagging_fraction.py Ionosphere.csv.gz BreastCancer.csv.gz Glass.csv.gz Vehicle.csv.gz
 
 1/2 is the user's own fraction. `rule="keep"` changes it only if another fraction is expected to gain clearly;
-`rule="best"` takes the fraction of least error. Both rules read one search. Forests of both fractions are then trained
-anew on the same rows, of another seed, and labels of fresh rows are compared. Printed: the test error at 1/2, how much
-more it is at either rule's fraction, and how often "keep" changes 1/2. Below: of all changes, the gain that the search
-claims, and the real one, as shares of the test error at 1/2. Problems are synthetic ones with 150 to 600 training rows,
-and two thirds of tables with the features first and the class in their last column, named target. A search is left out
-if its smallest fraction draws too few rows for a tree of two leaves. Values are means, ± their standard error. The 2010
-paper's own tables are compared by `python -m benchmarks.papers --papers 2010`.
+`rule="best"` takes the fraction of least error. --first is the seed of the first repetition. Both rules read one
+search. Forests of both fractions are then trained anew on the same rows, of another seed, and labels of fresh rows are
+compared. Printed: the test error at 1/2, how much more it is at either rule's fraction, and how often "keep" changes
+1/2. Below: of all changes, the gain that the search claims, and the real one, as shares of the test error at 1/2.
+Problems are synthetic ones with 150 to 600 training rows, and two thirds of tables with the features first and the
+class in their last column, named target. A search is left out if its smallest fraction draws too few rows for a tree of
+two leaves. Values are means, ± their standard error. The 2010 paper's own tables are compared by `python -m
+benchmarks.papers --papers 2010`.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def outcome(framework: str, training: Rows, test: Rows, seed: int, n_trees: int)
         estimator = forest(framework, n_trees, number, leaves=64)
         return training_of(estimator).with_fraction(estimator, fraction, len(training[1]))
 
-    search = rfsize.select_bagging_fraction(at(OWN, seed), *training, n_trees=n_trees, progress=False)
+    search = rfsize.select_bagging_fraction(at(OWN, seed), *training, n_trees=n_trees)
     best = float(search.curve["fraction"][search.curve["difference"].argmin()])
     error = {
         fraction: np.mean(rfsize.compile(at(fraction, 1000 + seed).fit(*training)).predict_labels(test[0]) != test[1])
@@ -47,11 +48,8 @@ def outcome(framework: str, training: Rows, test: Rows, seed: int, n_trees: int)
 
 def main() -> None:
     """Print one line per problem and framework, and one for all changes."""
-    arguments = parser(__doc__, tables=True)
+    arguments = parser(__doc__, tables=True, repetitions=2, first=0, trees=100)
     arguments.add_argument("--problems", nargs="*", choices=PROBLEMS, default=list(PROBLEMS))
-    arguments.add_argument("--repetitions", type=int, default=2)
-    arguments.add_argument("--first", type=int, default=0, help="seed of the first repetition")
-    arguments.add_argument("--trees", type=int, default=100)
     options = arguments.parse_args()
     warnings.simplefilter("ignore", rfsize.exceptions.RfsizeWarning)
     of_files = tables(options)

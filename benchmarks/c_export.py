@@ -13,7 +13,6 @@ of probabilities. Flash is text and data of the object file, by ``size``. Needs 
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import subprocess
 import tempfile
@@ -26,6 +25,7 @@ from typing import Any
 import lightgbm as lgb
 import numpy as np
 import xgboost as xgb
+from problems import parser
 from sklearn.ensemble import RandomForestClassifier
 
 import rfsize
@@ -128,10 +128,7 @@ def compare(framework: str, n_classes: int, trees: int, n_rows: int, folder: Pat
 
 def main() -> None:
     """Print the size and speed of each forest in C."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--trees", type=int, default=101)
-    parser.add_argument("--rows", type=int, default=100_000)
-    options = parser.parse_args()
+    options = parser(__doc__, frameworks=(), trees=101, rows=100_000).parse_args()
     for framework in TRAIN:
         for n_classes in (2, 4):
             with tempfile.TemporaryDirectory() as folder:

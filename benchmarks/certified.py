@@ -19,9 +19,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from problems import BOOSTED, Rows, forest, forests_on_tables, parser, print_head, print_line, scores
 from scipy.stats import binom
 
@@ -33,19 +34,7 @@ TRAINED, FRESH = 2000, 20_000
 MOST_TREES = 1000  # with one tree for each class and iteration
 
 
-class Outcome(NamedTuple):
-    """One cut or table of a forest on fresh rows."""
-
-    kind: str
-    alpha: float
-    n_classes: int
-    n_rows: int
-    trees: float  # kept or used, as a share of all
-    differs: float
-    surely: bool
-
-
-def outcomes(model: Any, rows: Any, fresh: Any, alpha: float, *, casts_votes: bool) -> Iterator[Outcome]:
+def outcomes(model: Any, rows: Any, fresh: Any, alpha: float, *, casts_votes: bool) -> Iterator[dict[str, Any]]:
     """The results of a forest's cut and tables on fresh rows; of votes only if its trees cast them."""
     average = rfsize.compile(model)
     tables: list[tuple[str, Any, dict[str, Any]]] = [("scores", average, {})]
@@ -53,10 +42,12 @@ def outcomes(model: Any, rows: Any, fresh: Any, alpha: float, *, casts_votes: bo
         tables.append(("votes", rfsize.compile(model, voting="hard"), {"voting": "hard"}))
     n_trees, n_classes = average.n_trees, len(average.classes)
 
-    def outcome(kind: str, answers: Any, whole: Any, trees: float) -> Outcome:
-        differs = int(np.sum(answers != whole))
-        surely = bool(binom.sf(differs - 1, len(fresh), 1.0 - alpha) < 0.05)
-        return Outcome(kind, alpha, n_classes, len(rows), trees / n_trees, differs / len(fresh), surely)
+    def outcome(kind: str, answers: Any, whole: Any, trees: float) -> dict[str, Any]:
+        n_differ = int(np.sum(answers != whole))
+        surely = bool(binom.sf(n_differ - 1, len(fresh), 1.0 - alpha) < 0.05)
+        of = {"kind": kind, "alpha": alpha, "n_classes": n_classes, "n_rows": len(rows), "trees": trees / n_trees}
+        differs = n_differ / len(fresh)
+        return of | {"differs": differs, "above": differs > 1.0 - alpha, "surely": surely}
 
     try:
         kept = rfsize.size(model, rows, target="model", alpha=alpha).n_kept
@@ -87,39 +78,34 @@ def made_forest(number: int, frameworks: list[str]) -> tuple[str, str, Any, list
     return name, framework, forest(framework, n_trees, number, leaves=n_leaves), parts, ALPHAS[(number // 15) % 3]
 
 
-def print_summary(name: str, group: list[Outcome]) -> None:
+def print_summary(name: str, group: pd.DataFrame) -> None:
     """Print what some of the cuts or tables come to."""
-    if group:
-        trees, differs = (np.array([getattr(record, field) for record in group]) for field in ("trees", "differs"))
-        above = np.mean([record.differs > 1.0 - record.alpha for record in group])
-        figures = trees.mean(), np.mean(trees == 1.0), above, np.mean([record.surely for record in group])
-        print_line(name, len(group), *(f"{figure:.1%}" for figure in figures), f"{differs.mean():.2%}")
+    all_trees = group["trees"] == 1.0
+    shares = (column.mean() for column in (group["trees"], all_trees, group["above"], group["surely"]))
+    print_line(name, len(group), *(f"{share:.1%}" for share in shares), f"{group['differs'].mean():.2%}")
 
 
 def main() -> None:
     """Print a line for each forest, then the summary."""
-    arguments = parser(__doc__, tables=True)
-    arguments.add_argument("--forests", type=int, default=300)
-    options = arguments.parse_args()
+    options = parser(__doc__, tables=True, forests=300).parse_args()
     warnings.simplefilter("ignore", rfsize.exceptions.RfsizeWarning)
     made = (made_forest(number, options.frameworks) for number in range(options.forests))
     of_tables = ((*job, alpha) for job in forests_on_tables(options, 301) for alpha in (0.95, 0.99))
-    records: list[Outcome] = []
+    records: list[dict[str, Any]] = []
     print_head("forest", "α", "cut", "scores", *([] if set(options.frameworks) <= set(BOOSTED) else ["votes"]))
     for name, framework, untrained, (train, (rows, _), (fresh, _)), alpha in (*made, *of_tables):
         model, casts_votes = untrained.fit(*train), framework not in BOOSTED
         of_forest = list(outcomes(model, rows, fresh, alpha, casts_votes=casts_votes))
         records += of_forest
-        cells = (f"{record.trees:.0%} of the trees, {record.differs:.2%} differ" for record in of_forest)
+        cells = (f"{record['trees']:.0%} of the trees, {record['differs']:.2%} differ" for record in of_forest)
         print_line(name, alpha, *cells)
     print()
     print_head("", "number", "trees", "all", "above", "surely", "differ")
-    for kind in ("cut", "scores", "votes"):
-        group = [record for record in records if record.kind == kind]
-        print_summary(kind, group)
-        for field, values in (("alpha", ALPHAS), ("n_rows", ROWS), ("n_classes", sorted(set(CLASSES)))):
-            for value in values:
-                print_summary(f"{kind}, {field} = {value:,}", [of for of in group if getattr(of, field) == value])
+    for kind, of_kind in pd.DataFrame(records).groupby("kind", sort=False):
+        print_summary(kind, of_kind)
+        for field in ("alpha", "n_rows", "n_classes"):
+            for value, group in of_kind.groupby(field):
+                print_summary(f"{kind}, {field} = {value:,}", group)
 
 
 if __name__ == "__main__":

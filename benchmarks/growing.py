@@ -11,9 +11,10 @@ forest of 5000 trees with the same parameters, seed and rows. Both use out-of-ba
 the seeds; the mean of log(stopped at / T* of 5000 trees), with its standard error; and the trees trained, as a multiple
 of T* of 5000 trees. At least 100 trees are trained.
 
-With --cost, trainings with and without the callback alternate. Alpha is out of reach, so no training stops early. CPU
-time is valid with OMP_NUM_THREADS=1. Two equal trainings differ by several per cent, so the CPU time inside the
-callback is measured too, as a share of the training around it.
+--trees is the size of the large forest, by default 5000. With --cost, trainings of 1000 --trees with --leaves on
+--rows, with and without the callback, alternate; with --data it gets the rows. Alpha is out of reach, so no training
+stops early. CPU time is valid with OMP_NUM_THREADS=1. Two equal trainings differ by several per cent, so the CPU time
+inside the callback is measured too, as a share of the training around it.
 """
 
 from __future__ import annotations
@@ -101,15 +102,9 @@ def print_cost(options: argparse.Namespace) -> None:
 
 def main() -> None:
     """Print where training stops, or what the callback costs."""
-    arguments = parser(__doc__, tables=True, frameworks=("LightGBM", "XGBoost"))
-    arguments.add_argument("--alpha", type=float, default=0.99)
-    arguments.add_argument("--repetitions", type=int, default=5, help="seeds, or pairs of trainings")
-    arguments.add_argument("--trees", type=int, help="of the large forest (5000), or of the timed one (1000)")
-    arguments.add_argument("--cost", action="store_true", help="time LightGBM's trainings")
-    arguments.add_argument("--rows", type=int, default=100_000, help="of the timed trainings")
-    arguments.add_argument("--leaves", type=int, default=255, help="of the timed trainings")
-    arguments.add_argument("--data", action="store_true", help="give the callback the rows")
-    options = arguments.parse_args()
+    numbers = {"alpha": 0.99, "repetitions": 5, "trees": 0, "rows": 100_000, "leaves": 255}
+    flags = {"cost": False, "data": False}
+    options = parser(__doc__, tables=True, frameworks=("LightGBM", "XGBoost"), **numbers, **flags).parse_args()
     options.trees = options.trees or (1000 if options.cost else 5000)
     warnings.simplefilter("ignore", rfsize.exceptions.RfsizeWarning)
     (print_cost if options.cost else print_stops)(options)

@@ -1,9 +1,6 @@
-"""Out-of-bag importances: seconds and memory, agreement between seeds, and whether intervals contain the truth.
+"""Out-of-bag importances: agreement between seeds, and whether intervals contain the truth.
 
-    python benchmarks/importance.py [--parts speed seeds intervals] [--rows 100000] [--columns 100] [--trees 200]
-        [--leaves 255] [--cases 30] [--seeds 16] [--jobs 1]
-
-speed: a LightGBM forest on many rows and columns, by Brier score and AUC.
+    python benchmarks/importance.py [--parts seeds intervals] [--cases 30] [--seeds 16] [--jobs 1]
 
 seeds: problems of 150 to 1,200 rows, whose parameters are drawn anew for each case. Forests of 100 trees are trained
 with ``--seeds`` seeds. Each of them foretells how alike any two are (Brier score or R²), with an interval. Their real
@@ -20,8 +17,6 @@ Intervals of shares are by the bootstrap over cases.
 from __future__ import annotations
 
 import argparse
-import resource
-import time
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,6 +29,7 @@ from problems import (
     in_turn,
     losses_by_metric,
     mean_and_error,
+    parser,
     print_head,
     print_line,
     share_of_cases,
@@ -44,26 +40,6 @@ from rfsize.statistics.permutation import centred_ranks, top_columns
 
 TREES, FIRST, AGAIN, MOST_TREES = 100, 3, 4, 2000  # of forests that foretell, and of size(top=FIRST)
 FRESH, MOST_COLUMNS = 12_000, 8
-
-
-def measure_speed(options: argparse.Namespace) -> None:
-    """Print seconds and the peak of memory beyond what rows, forest and tree outputs take."""
-    rng = np.random.default_rng(0)
-    X, slopes = rng.normal(size=(options.rows, options.columns)), rng.exponential(size=options.columns) ** 2
-    signal = (X @ slopes) / np.linalg.norm(slopes) + X[:, 0] * X[:, 1] + rng.normal(size=options.rows)
-    # Columns are sampled once a tree, which takes a third of the time of sampling them at each split.
-    model = forest("LightGBM", options.trees, 0, columns=0.3, n_jobs=-1).set_params(num_leaves=options.leaves)
-    y = (signal > 0.0).astype(np.int64)
-    model.fit(X, y)
-    started = time.perf_counter()
-    outputs = rfsize.tree_outputs(model, X, y, oob=True)
-    print(f"tree outputs with the proof of the bags: {time.perf_counter() - started:.1f} s", flush=True)
-    for metric in ("brier", "auc"):
-        before, started = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.perf_counter()
-        rfsize.oob_importance(outputs, metric=metric)
-        seconds = time.perf_counter() - started
-        peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1e6
-        print(f"{metric}: {seconds:.1f} s, {peak:.2f} GB more", flush=True)
 
 
 class Case(NamedTuple):
@@ -100,49 +76,39 @@ class Case(NamedTuple):
 SIMILARITIES = {"rank correlation": (centred_ranks, None), f"first {FIRST} in common": (top_columns(FIRST), FIRST)}
 
 
-class Agreement(NamedTuple):
+def agreement(number: int, options: argparse.Namespace) -> dict[str, Any]:
     """How alike forests of other seeds are; real, foretold and whether intervals hold by each of `SIMILARITIES`."""
-
-    case: Case
-    real: list[float]
-    foretold: list[float]
-    held: list[list[bool]]
-    size: float
-    in_common: float
-
-    @classmethod
-    def of(cls, number: int, options: argparse.Namespace) -> Agreement:
-        """Of one case."""
-        case = Case.of(number, options.seed, 0)
-        of_seeds = [case.importances(TREES, 1000 * number + seed) for seed in range(options.seeds)]
-        value, real, foretold, held = np.array([of.block_losses.mean(axis=0) for of in of_seeds]), [], [], []
-        for similarity, top in SIMILARITIES.values():
-            losses = [of.size(top=top, alpha=0.9).loss_at(TREES) for of in of_seeds]
-            real.append(mean_of_pairs(similarity(value)))
-            foretold.append(float(np.mean([1.0 - loss.value for loss in losses])))
-            held.append([loss.interval[0] <= 1.0 - real[-1] <= loss.interval[1] for loss in losses])
-        size = of_seeds[0].size(top=FIRST, alpha=0.9).n_trees
-        if size > MOST_TREES:
-            return cls(case, real, foretold, held, size, np.nan)
+    case = Case.of(number, options.seed, 0)
+    of_seeds = [case.importances(TREES, 1000 * number + seed) for seed in range(options.seeds)]
+    value, real, foretold, held = np.array([of.block_losses.mean(axis=0) for of in of_seeds]), [], [], []
+    for similarity, top in SIMILARITIES.values():
+        losses = [of.size(top=top, alpha=0.9).loss_at(TREES) for of in of_seeds]
+        real.append(mean_of_pairs(similarity(value)))
+        foretold.append(float(np.mean([1.0 - loss.value for loss in losses])))
+        held.append([loss.interval[0] <= 1.0 - real[-1] <= loss.interval[1] for loss in losses])
+    size, in_common = of_seeds[0].size(top=FIRST, alpha=0.9).n_trees, np.nan
+    if size <= MOST_TREES:
         again = [case.importances(int(size), 500_000 + 1000 * number + seed) for seed in range(AGAIN)]
-        values = np.array([of.block_losses.mean(axis=0) for of in again])
-        return cls(case, real, foretold, held, size, mean_of_pairs(top_columns(FIRST)(values)))
+        in_common = mean_of_pairs(top_columns(FIRST)(np.array([of.block_losses.mean(axis=0) for of in again])))
+    of_case = {"problem": case.name, "framework": case.framework, "rows": len(case.rows[1])}
+    return {**of_case, "real": real, "foretold": foretold, "held": held, "size": size, "in common": in_common}
 
 
 def measure_seeds(options: argparse.Namespace) -> None:
     """Print the agreement of importances between retrained forests, and the agreement that one foretells."""
-    results = in_turn(Agreement.of, range(options.cases), options)
+    results = in_turn(agreement, range(options.cases), options)
     cells = [f"{name}{what}" for name in SIMILARITIES for what in ("", ", foretold")]
     print_head("problem", "framework", "rows", *cells, "size(top=3, alpha=0.9)", "really in common")
-    for case, real, foretold, _, size, in_common in results:
-        cells = [f"{share:.3f}" for both in zip(real, foretold, strict=True) for share in both]
-        print_line(case.name, case.framework, len(case.rows[1]), *cells, f"{size:,}", f"{in_common:.3f}")
+    for of in results:
+        cells = [f"{share:.3f}" for both in zip(of["real"], of["foretold"], strict=True) for share in both]
+        size = f"{of['size']:,}", f"{of['in common']:.3f}"
+        print_line(of["problem"], of["framework"], of["rows"], *cells, *size)
     for place, name in enumerate(SIMILARITIES):
-        held = [(number, mark) for number, result in enumerate(results) for mark in result.held[place]]
-        off = [result.foretold[place] - result.real[place] for result in results]
+        held = [(number, mark) for number, of in enumerate(results) for mark in of["held"][place]]
+        off = [of["foretold"][place] - of["real"][place] for of in results]
         error = f"{np.mean(off):+.3f}, {np.sqrt(np.mean(np.square(off))):.3f} (root mean square)"
         print(f"{name}: interval holds {share_of_cases(held)}; off by {error}")
-    in_common = [result.in_common for result in results if result.size <= MOST_TREES]
+    in_common = [of["in common"] for of in results if of["size"] <= MOST_TREES]
     print(f"really in common at size(top=3, alpha=0.9): {mean_and_error(in_common, '.3f')}, {len(in_common)} cases")
 
 
@@ -195,19 +161,14 @@ def measure_intervals(options: argparse.Namespace) -> None:
         print_line(label, share_of_cases([(number, held) for number, _, held, _ in chosen]), f"{away:+.2f}")
 
 
+PARTS = {"seeds": measure_seeds, "intervals": measure_intervals}
+
+
 def main() -> None:
     """Measure the parts that are asked for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parts = ["speed", "seeds", "intervals"]
-    parser.add_argument("--parts", nargs="+", choices=parts, default=parts)
-    defaults = {"rows": 100_000, "columns": 100, "trees": 200, "leaves": 255, "cases": 30, "seeds": 16, "seed": 2024}
-    defaults |= {"jobs": 1}
-    for name, default in defaults.items():
-        parser.add_argument(f"--{name}", type=int, default=default)
-    options = parser.parse_args()
-    for part, measure in (("speed", measure_speed), ("seeds", measure_seeds), ("intervals", measure_intervals)):
-        if part in options.parts:
-            measure(options)
+    options = parser(__doc__, frameworks=(), parts=list(PARTS), cases=30, seeds=16, seed=2024, jobs=1).parse_args()
+    for part in options.parts:
+        PARTS[part](options)
 
 
 if __name__ == "__main__":

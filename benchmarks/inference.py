@@ -5,7 +5,8 @@
     python benchmarks/inference.py --frameworks "random forest" --shapes 2x500x0
     python benchmarks/inference.py --boosted --shapes 2x500x31 2x1000x63 7x100x31 2x100x255 --rows 1 100 10000 100000
 
-A shape is classes × trees × leaves; 0 classes are a regression, 0 leaves trees that are grown out.
+A shape is classes × trees × leaves; 0 classes are a regression, 0 leaves trees that are grown out. --plot draws a
+picture of the first shape, and --threads predict more than one row.
 
 One process calls all contenders in turn, several times; a contender that has taken 15 s is not called again. Times are
 medians of all calls but the first of a turn, or the first five of more than ten. Calls get other rows as far as there
@@ -316,14 +317,9 @@ def plot(results: dict[str, dict[str, float]], n_rows: int, path: Path) -> None:
 
 def main() -> None:
     """Print a table for each framework and shape."""
-    arguments = parser(__doc__, frameworks=("LightGBM", "XGBoost"))
-    arguments.add_argument("--boosted", action="store_true", help="boosted models in place of forests")
-    arguments.add_argument("--shapes", nargs="+", default=["2x501x255", "2x101x31", "7x200x127", "0x501x255"])
-    arguments.add_argument("--rows", type=int, nargs="+", default=[1, 100, 100_000])
-    arguments.add_argument("--threads", type=int, default=2, help="of more than one row")
-    arguments.add_argument("--repetitions", type=int, default=5)
-    arguments.add_argument("--training-rows", type=int, default=100_000)
-    arguments.add_argument("--plot", type=Path, metavar="FILE", help="picture of the first shape")
+    lists = {"shapes": ["2x501x255", "2x101x31", "7x200x127", "0x501x255"], "rows": [1, 100, 100_000]}
+    numbers = {"threads": 2, "repetitions": 5, "training_rows": 100_000}
+    arguments = parser(__doc__, frameworks=("LightGBM", "XGBoost"), boosted=False, plot="", **lists, **numbers)
     options = arguments.parse_args()
     print(f"{os.cpu_count()} cores, {platform.machine()}, LightGBM {lgb.__version__}, XGBoost {xgb.__version__}")
     rng = np.random.default_rng(0)
@@ -344,7 +340,7 @@ def main() -> None:
         if shape == options.shapes[0]:
             results[name] = times
     if options.plot:
-        plot(results, max(options.rows), options.plot)
+        plot(results, max(options.rows), Path(options.plot))
 
 
 if __name__ == "__main__":

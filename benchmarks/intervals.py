@@ -9,7 +9,8 @@
 
 Each case draws training rows (from a table, half of its rows) and trains a forest on them. T* is estimated from the
 out-of-bag votes of its first trees, or with --given from their votes on new rows. The truth is T* by the plug-in
-estimate, from the votes of 1111 trees of another seed on 8,000 fresh rows (the other half of a table).
+estimate, from the votes of 1111 trees (--truth) of another seed on 8,000 --fresh rows (the other half of a table).
+--columns is the share of the features that LightGBM samples for each tree, --copies how often each row occurs.
 
 "Held" is the share of cases whose interval contains the truth. "Above, below" are the cases with the truth above or
 below the interval. "Upper(0.8)" is the share of cases with the truth at most that. "Ends" is the median ratio of the
@@ -124,22 +125,11 @@ def share(holds: Array) -> str:
 
 def main() -> None:
     """Print a line for each problem and framework, then for each framework."""
-    arguments = parser(__doc__, tables=True)
+    numbers = {"repetitions": 10, "rows": 400, "given": 0, "fresh": 8000, "trees": [100], "truth": 1111, "copies": 1}
+    rules = {"voting": ["hard", "soft"], "average": ["micro"], "method": "auto", "class_weight": ""}
+    arguments = parser(__doc__, tables=True, alpha=[0.95, 0.99], columns=0.3, **numbers, **rules)
     arguments.add_argument("--problems", nargs="+", choices=PROBLEMS, default=[of.__name__ for of in TWO_CLASSES])
-    arguments.add_argument("--repetitions", type=int, default=10)
-    arguments.add_argument("--rows", type=int, default=400, help="to train on")
-    arguments.add_argument("--given", type=int, default=0, help="rows to estimate by, in place of out-of-bag votes")
-    arguments.add_argument("--fresh", type=int, default=8000, help="rows that tell the truth")
-    arguments.add_argument("--trees", type=int, nargs="+", default=[100])
-    arguments.add_argument("--truth", type=int, default=1111, help="trees that tell the truth")
-    arguments.add_argument("--voting", nargs="+", choices=("hard", "soft"), default=["hard", "soft"])
-    arguments.add_argument("--alpha", type=float, nargs="+", default=[0.95, 0.99])
-    arguments.add_argument("--average", nargs="+", choices=("micro", "macro"), default=["micro"])
-    arguments.add_argument("--columns", type=float, default=0.3, help="features LightGBM samples for each tree")
-    arguments.add_argument("--method", choices=("auto", "plugin", "smooth"), default="auto")
-    arguments.add_argument("--copies", type=int, default=1, help="times that each training row occurs")
     arguments.add_argument("--groups", nargs="+", choices=("rows", "copies"), default=[None])
-    arguments.add_argument("--class-weight", help="of the random forest, which draws its bags by it")
     options = arguments.parse_args()
     warnings.simplefilter("ignore")
     problems: dict[str, Draw] = {name: partial(drawn, PROBLEMS[name]) for name in options.problems}

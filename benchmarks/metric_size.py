@@ -22,9 +22,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from problems import (
     FRAMEWORKS,
     Array,
@@ -103,7 +105,7 @@ def sizes_of(number: int, options: argparse.Namespace) -> list[dict[str, Any]]:
                 float(np.interp(np.log(at), np.log(SIZES), losses[metric] * SIZES)) / at / tolerance
                 for at in (report.n_trees, upper)
             )
-            is_sure = report.enough and report.n_trees >= upper
+            is_sure = bool(report.enough and report.n_trees >= upper)
             record = {"number": number, "problem": name, "framework": framework, "metric": metric,
                    "sure": is_sure, "size": size, "upper": bound}  # fmt: skip
             records.append(record)
@@ -141,38 +143,31 @@ def print_default(number: int, seed: int) -> tuple[float, float]:
     return lost[0], lost[1]
 
 
-def print_share(name: str, records: list[dict[str, Any]], real: str) -> None:
+def print_share(name: str, records: pd.DataFrame, real: str) -> None:
     """How many sizes there are, and how many lose more than the tolerance."""
-    if records:
-        losses = np.array([record[real] for record in records])
-        beyond = share_of_cases([(record["number"], record[real] > 1) for record in records])
+    if len(records):
+        losses = records[real]
+        beyond = share_of_cases(list(zip(records["number"], losses > 1, strict=True)))
         print_line(name, beyond, f"{losses.mean():.2f}", f"{losses.max():.2f}")
 
 
 def main() -> None:
     """Print the table."""
-    arguments = parser(__doc__)
-    arguments.add_argument("--forests", type=int, default=120)
-    arguments.add_argument("--seed", type=int, default=2024)
-    arguments.add_argument("--jobs", type=int, default=1)
-    arguments.add_argument("--default", type=int, default=0)
-    arguments.add_argument("--first", type=int, default=0)
-    options = arguments.parse_args()
+    options = parser(__doc__, forests=120, seed=2024, jobs=1, default=0, first=0).parse_args()
     if options.default:
         print_head("framework", "rows", "of class 1", "sized by", "trees", "AUC lost", "log loss added")
         lost = np.array([print_default(options.first + number, options.seed) for number in range(options.default)])
         print_line("mean", "", "", "", "", *(f"{loss:.4f}" for loss in lost.mean(axis=0)))
         print_line("largest", "", "", "", "", *(f"{loss:.4f}" for loss in lost.max(axis=0)))
         return
-    records = [record for of_forest in in_turn(sizes_of, range(options.forests), options) for record in of_forest]
-    sure = [record for record in records if record["sure"]]
+    records = pd.DataFrame(chain.from_iterable(in_turn(sizes_of, range(options.forests), options)))
     print_head("", "true loss above the tolerance", "mean loss / tolerance", "largest")
-    print_share("sure", sure, "size")
+    print_share("sure", records[records["sure"]], "size")
     print_share("`upper(0.95)`", records, "upper")
-    print_share("T*, not sure", [record for record in records if not record["sure"]], "size")
-    for by in ("metric", "problem", "framework"):
-        for value in sorted({record[by] for record in records}):
-            print_share(f"`upper(0.95)`, {value}", [record for record in records if record[by] == value], "upper")
+    print_share("T*, not sure", records[~records["sure"]], "size")
+    for field in ("metric", "problem", "framework"):
+        for value, group in records.groupby(field):
+            print_share(f"`upper(0.95)`, {value}", group, "upper")
 
 
 if __name__ == "__main__":

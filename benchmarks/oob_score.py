@@ -12,13 +12,13 @@ bootstrap over forests; the shares that lie below it and above it; the mean dist
 the interval claims (its length divided by 3.92). "Clipped" are log losses of forests that give some row's class no
 probability, of which `ForestWarning` warns.
 
-With --compare, each forest has a rival on the same rows, out of bag, with fewer leaves or, in one case in four, only
-another seed; half of the others share the seed. Both forests have 100 trees, and 150 to 1,200 training rows. The truth
-at hand is the difference of their metrics on fresh rows. The truth of the limit is that of 500 trees of other seeds in
-place of each, and what forests of 100 of them lose against all is extrapolated. Printed, for each metric and each value
-of what was varied: how many 95 % intervals contain the truth, at hand and of the limit, with a 95 % interval over
-forests; the length of the latter beside that of two scores taken as independent; and how often it tells settings apart,
-and a setting from itself.
+With --compare, from the seed --first on, each forest has a rival on the same rows, out of bag, with fewer leaves or, in
+one case in four, only another seed; half of the others share the seed. Both forests have 100 trees, and 150 to 1,200
+training rows. The truth at hand is the difference of their metrics on fresh rows. The truth of the limit is that of 500
+trees of other seeds in place of each, and what forests of 100 of them lose against all is extrapolated. Printed, for
+each metric and each value of what was varied: how many 95 % intervals contain the truth, at hand and of the limit, with
+a 95 % interval over forests; the length of the latter beside that of two scores taken as independent; and how often it
+tells settings apart, and a setting from itself.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ import argparse
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from itertools import product
-from typing import Any, NamedTuple
+from itertools import chain, product
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from problems import (
     CORNERS,
     FRAMEWORKS,
@@ -53,22 +54,7 @@ from rfsize.statistics.metrics import metric_on_rows
 FEW_VOTES, FRESH = "few votes", 20_000
 
 
-class Outcome(NamedTuple):
-    """A score of one forest, and the metric on fresh rows."""
-
-    number: int
-    metric: str
-    problem: str
-    framework: str
-    clipped: bool
-    value: float
-    at_all_trees: float
-    low: float
-    high: float
-    fresh: float
-
-
-def outcomes(number: int, options: argparse.Namespace) -> list[Outcome]:
+def outcomes(number: int, options: argparse.Namespace) -> list[dict[str, Any]]:
     """The scores of one forest by each metric."""
     framework = (*options.frameworks, FEW_VOTES)[number // len(CORNERS) // options.forests]
     rng, has_few_votes = np.random.default_rng([number, options.seed]), framework == FEW_VOTES
@@ -91,51 +77,36 @@ def outcomes(number: int, options: argparse.Namespace) -> list[Outcome]:
                 score = rfsize.oob_score(outputs, metric=metric)
             clipped = any("clipping" in str(warning.message) for warning in given)
             truth = 1 - loss if metric in ("auc", "average_precision", "accuracy") else loss
-            of = number, metric, name, framework, clipped
-            records.append(Outcome(*of, score.value, score.at_all_trees, *score.interval, truth))
+            of = {"number": number, "metric": metric, "problem": name, "framework": framework, "clipped": clipped}
+            of |= {"value": score.value, "at_all_trees": score.at_all_trees, "fresh": truth}
+            records.append(of | dict(zip(("low", "high"), score.interval, strict=True)))
     return records
 
 
 def print_scores(options: argparse.Namespace) -> None:
     """Print a line for each metric, and for each value of what was varied."""
     numbers = range((len(options.frameworks) + 1) * options.forests * len(CORNERS))
-    records = [outcome for of_forest in in_turn(outcomes, numbers, options) for outcome in of_forest]
+    records = pd.DataFrame(chain.from_iterable(in_turn(outcomes, numbers, options)))
     print_head("", "held", "below", "above", "`value` off", "`at_all_trees` off", "spread")
-    for metric in dict.fromkeys(record.metric for record in records):
-        of_metric = [record for record in records if record.metric == metric]
+    for metric, of_metric in records.groupby("metric", sort=False):
         print_score(f"**{metric}**", of_metric)
         for field in ("problem", "framework", "clipped"):
-            for key in sorted({getattr(record, field) for record in of_metric}):
-                chosen = [record for record in of_metric if getattr(record, field) == key]
-                print_score(f"{metric}, {field} {key}", chosen)
+            for key, of_key in of_metric.groupby(field):
+                print_score(f"{metric}, {field} {key}", of_key)
 
 
-def print_score(name: str, records: list[Outcome]) -> None:
+def print_score(name: str, records: pd.DataFrame) -> None:
     """A row of the table."""
-    value, middle, low, high, fresh = np.array([record[5:] for record in records]).T
+    numbers = (records[column].to_numpy() for column in ("value", "at_all_trees", "low", "high", "fresh"))
+    value, middle, low, high, fresh = numbers
     error, held = np.maximum((high - low) / 3.92, 1e-12), (low <= fresh) & (fresh <= high)
-    marks = share_of_cases([(record.number, mark) for record, mark in zip(records, held, strict=True)])
+    marks = share_of_cases(list(zip(records["number"], held, strict=True)))
     off = (f"{np.mean((of - fresh) / error):+.2f}" for of in (value, middle))
     spread = f"{np.std((middle - fresh) / error):.2f}"
     print_line(name, marks, f"{np.mean(high < fresh):.1%}", f"{np.mean(low > fresh):.1%}", *off, spread)
 
 
-class Compared(NamedTuple):
-    """A comparison of two forests by one metric."""
-
-    metric: str
-    problem: str
-    framework: str
-    rows: int
-    pair: int
-    at_hand: bool
-    limit: float
-    width: float
-    apart: float
-    of_itself: float
-
-
-def compared(problem: Problem, framework: str, seed: int) -> Iterator[Compared]:
+def compared(problem: Problem, framework: str, seed: int) -> Iterator[dict[str, Any]]:
     """The comparison of two forests by each metric, beside the truth."""
     rng = np.random.default_rng([seed, *problem.__name__.encode(), FRAMEWORKS.index(framework)])
     n_rows, fewer, share = int(rng.choice((150, 300, 600, 1200))), rng.random() < 0.75, rng.random() < 0.5
@@ -168,33 +139,29 @@ def compared(problem: Problem, framework: str, seed: int) -> Iterator[Compared]:
             width = (high - low) / np.hypot(*(np.ptp(rfsize.oob_score(of, metric=metric).interval) for of in outputs))
         low, high = comparison.at_hand.interval
         at_hand = low <= difference <= high
-        told = (apart, np.nan) if fewer else (np.nan, apart)
-        yield Compared(metric, problem.__name__, framework, n_rows, seed, at_hand, holds, width, *told)
+        of = {"metric": metric, "problem": problem.__name__, "framework": framework, "rows": n_rows}
+        of |= {"case": str((problem.__name__, framework, n_rows, seed)), "at hand": float(at_hand), "limit": holds}
+        told = ("told apart", "from itself")[:: 1 if fewer else -1]
+        yield of | {"width": width, told[0]: float(apart), told[1]: np.nan}
 
 
 def print_compared(options: argparse.Namespace) -> None:
     """Print a line for all comparisons, for each metric, and for each value of what was varied."""
     cases = product(range(options.first, options.first + options.forests), PROBLEMS.values(), options.frameworks)
-    records = [record for seed, problem, framework in cases for record in compared(problem, framework, seed)]
+    records = pd.DataFrame(of for seed, problem, framework in cases for of in compared(problem, framework, seed))
+    groups = [("**all**", records)]
+    groups += [of for field in ("metric", "problem", "framework", "rows") for of in records.groupby(field)]
     print_head("", "comparisons", "at hand", "limit", "width beside two scores", "told apart", "from itself")
-    for field in (None, "metric", "problem", "framework", "rows"):
-        for key in sorted({getattr(record, field) for record in records}) if field else ["**all**"]:
-            chosen = [record for record in records if field is None or getattr(record, field) == key]
-            held = [[(str(record[1:5]), record[place]) for record in chosen] for place in (5, 6)]
-            shares = [share_of_cases([mark for mark in marks if np.isfinite(mark[1])]) for marks in held]
-            columns = np.array([record[7:] for record in chosen], dtype=float).T
-            print_line(key, len(chosen), *shares, *(f"{np.nanmean(column):.2f}" for column in columns))
+    for key, group in groups:
+        known = [group[["case", column]].dropna() for column in ("at hand", "limit")]
+        shares = [share_of_cases(list(of.itertuples(index=False, name=None))) for of in known]
+        means = (f"{group[column].mean():.2f}" for column in ("width", "told apart", "from itself"))
+        print_line(key, len(group), *shares, *means)
 
 
 def main() -> None:
     """Print the table of scores, or of comparisons."""
-    arguments = parser(__doc__)
-    arguments.add_argument("--forests", type=int, default=6, help="of each problem and framework")
-    arguments.add_argument("--seed", type=int, default=2024)
-    arguments.add_argument("--jobs", type=int, default=1)
-    arguments.add_argument("--compare", action="store_true", help="measure `compare`")
-    arguments.add_argument("--first", type=int, default=0, help="seed of the first comparison")
-    options = arguments.parse_args()
+    options = parser(__doc__, forests=6, seed=2024, jobs=1, compare=False, first=0).parse_args()
     warnings.simplefilter("ignore")
     (print_compared if options.compare else print_scores)(options)
 

@@ -20,10 +20,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import lightgbm as lgb
 import numpy as np
 import pandas as pd
-import xgboost as xgb
 from joblib import Parallel, delayed
 from lightgbm import LGBMClassifier, LGBMRegressor
 from numpy.typing import NDArray
@@ -465,34 +463,25 @@ def boosted(
     return kind(max_depth=0, max_leaves=leaves, grow_policy="lossguide", **common)
 
 
-# Trees on all features, grown until each leaf has one class.
-UNPRUNED: dict[str, dict[str, Any]] = {
-    "LightGBM": {"boosting": "rf", "bagging_freq": 1, "num_leaves": 4096, "min_sum_hessian_in_leaf": 0.0}
-    | {"min_data_in_leaf": 1, "min_data_in_bin": 1, "max_bin": 511, "verbosity": -1},
-    "XGBoost": {"max_depth": 0, "min_child_weight": 0.0, "reg_lambda": 1e-6, "max_bin": 512},
-}
+def parser(
+    doc: str | None, *, tables: bool = False, frameworks: Sequence[str] = FRAMEWORKS, **defaults: Any
+) -> argparse.ArgumentParser:
+    """A parser that prints ``doc`` and takes frameworks, paths of tables, and options with these ``defaults``.
 
-
-def prepared(framework: str, X: Array, y: Array, seed: int, **more: Any) -> tuple[dict[str, Any], Any]:
-    """Parameters and training data of unpruned trees, with LightGBM or XGBoost."""
-    n_classes = int(y.max()) + 1
-    params = {**UNPRUNED[framework], **more, "seed": seed}
-    if framework == "LightGBM":
-        objective = {"objective": "binary"} if n_classes == 2 else {"objective": "multiclass", "num_class": n_classes}
-        return params | objective, lgb.Dataset(X, y, params={"verbosity": -1}, free_raw_data=False)
-    objective = {"objective": "binary:logistic"}
-    if n_classes > 2:
-        # One tree, and so one bag, for all classes.
-        objective = {"objective": "multi:softprob", "num_class": n_classes, "multi_strategy": "multi_output_tree"}
-    return params | objective, xgb.DMatrix(X, y)
-
-
-def parser(doc: str | None, *, tables: bool = False, frameworks: Sequence[str] = FRAMEWORKS) -> argparse.ArgumentParser:
-    """A parser that prints ``doc`` and takes frameworks, and paths of tables."""
+    An option takes values like its default: a number or a word, several if the default is a list; False makes a flag.
+    """
     made = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
-    made.add_argument("--frameworks", nargs="+", choices=(*ALL_FRAMEWORKS, *BOOSTED), default=list(frameworks))
+    if frameworks:
+        made.add_argument("--frameworks", nargs="+", choices=(*ALL_FRAMEWORKS, *BOOSTED), default=list(frameworks))
     if tables:
         made.add_argument("tables", nargs="*", type=Path)
+    for name, default in defaults.items():
+        option = f"--{name.replace('_', '-')}"
+        if default is False:
+            made.add_argument(option, action="store_true")
+        else:
+            several, kind = ("+", type(default[0])) if isinstance(default, list) else (None, type(default))
+            made.add_argument(option, nargs=several, type=kind, default=default)
     return made
 
 

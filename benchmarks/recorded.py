@@ -2,13 +2,13 @@
 
     python benchmarks/recorded.py --write before.json    # under the code of today
     python benchmarks/recorded.py before.json            # under the code of tomorrow
-    python benchmarks/recorded.py before.json --only 'size/*oob*' --without '*seven*' --tolerance 1e-9
+    python benchmarks/recorded.py before.json --only 'size/*oob*' 'bags/*'
 
 Some 910 calls of the public interface on small forests of LightGBM, XGBoost and scikit-learn. Each call has a name,
 such as "size/xgboost two/oob". Recorded are the numbers, words and arrays that it returns, or the class of the error
 that it raises, and the classes of its warnings; of a large array a digest, the sum and 200 numbers. Each call with
-another output is printed with the old and the new values, and the exit status is 1 if there is one. A call that meets a
-function or an argument that is gone is printed apart. What the tests compare with such calls is not recorded again:
+another output is printed with the old and the new values, and the exit status is 1 if there is one. Of a function or an
+argument that is gone the words of Python are recorded. What the tests compare with such calls is not recorded again:
 kinds of rows, Dask, the command line, and what is refused.
 """
 
@@ -144,8 +144,8 @@ def rows(kind: str, part: str) -> Any:
     return frame_of(X).assign(f5=pd.Categorical.from_codes(codes, ["ash", "elm", "oak", "yew"]))
 
 
-def frame_of(X: Any, **dtypes: Any) -> pd.DataFrame:
-    return pd.DataFrame(X, columns=[f"f{place}" for place in range(6)]).astype(dtypes)
+def frame_of(X: Any) -> pd.DataFrame:
+    return pd.DataFrame(X, columns=[f"f{place}" for place in range(6)])
 
 
 def target(kind: str, part: str) -> Any:
@@ -416,9 +416,11 @@ add("compiled/{}/hard", compiled_by_name, [*CHOSEN, "AdaBoostClassifier names"],
 add("compiled/threshold=0.2", lambda: compiled_by_name("xgboost two", threshold=0.2))
 
 
-@quietly
-def calibrated(forest: str, words: str) -> Any:
+def calibrate(forest: str, words: str) -> Any:
     return rfsize.StopTable.calibrate(fitted(forest), data(forest, "fresh")[0], **options_of(words))
+
+
+calibrated = quietly(calibrate)
 
 
 def applied(forest: str, words: str) -> Any:
@@ -429,10 +431,6 @@ def applied(forest: str, words: str) -> Any:
 @quietly
 def table_of_votes(forest: str) -> Any:
     return rfsize.StopTable.build(TREES, alpha=0.95, prior=outputs(forest, "train"))
-
-
-def table_of_hard_votes(forest: str) -> Any:
-    return rfsize.StopTable.calibrate(fitted(forest), data(forest, "fresh")[0], alpha=0.95, voting="hard")
 
 
 @quietly
@@ -466,7 +464,7 @@ for forest in (*CENTRAL, "xgboost two", "RandomForestClassifier three rows=holes
     add("tables/{}/{}, applied", applied, [forest], levels)
 add("tables/{}/of votes", table_of_votes, CHOSEN)
 add("tables/{}/of votes, applied", lambda f: table_of_votes(f).apply(outputs(f, "fresh").by_tree()), CHOSEN)
-add("tables/{}/of votes, certified", table_of_hard_votes, CHOSEN)
+add("tables/{}/of votes, certified", lambda forest: calibrate(forest, "alpha=0.95 voting=hard"), CHOSEN)
 add("tables/{} classes/{}", table_of, "235", ["0.9", "0.99", "1.0", "lossless"])
 add("tables/prior of numbers", partial(rfsize.StopTable.build, 21, alpha=0.9, prior=np.arange(1.0, 23.0)))
 add("tables/file", table_from_file)
@@ -492,7 +490,7 @@ def with_report(model: Any, report: Any) -> dict[str, Any]:
 
 
 def fraction(kind: str, rule: str) -> Any:
-    options: dict[str, Any] = {"fractions": [0.3, 0.5, 0.8], "n_trees": 60, "progress": False, "seed": 3}
+    options: dict[str, Any] = {"fractions": [0.3, 0.5, 0.8], "n_trees": 60, "seed": 3}
     return rfsize.select_bagging_fraction(*training_data(kind), rule=rule, **options)
 
 
@@ -572,7 +570,7 @@ def recorded(name: str) -> dict[str, Any]:
 
 
 def outcome(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-    """What a function returns, or the class of the error that it raises; told apart if what it needs is gone."""
+    """What a function returns, or the class of the error that it raises; if what it needs is gone, what Python says."""
     try:
         return plain(function(*arguments, **options))
     except Exception as error:
@@ -628,31 +626,19 @@ def parts_of(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield from parts_of(part, f"{path}{name}" if name.startswith("[") else f"{path}.{name}")
 
 
-def differ(path: str, old: Any, new: Any, tolerance: float) -> bool:
-    """Whether two parts differ by more than the tolerance, relative or absolute; arrays then by their samples."""
-    if type(old) is float and type(new) is float:
-        return not np.isclose(old, new, rtol=tolerance, atol=tolerance, equal_nan=True)
-    return (type(old) is not type(new) or old != new) and not (tolerance and path.endswith(".digest"))
-
-
-def compare(old: dict[str, Any], new: dict[str, Any], tolerance: float) -> int:
+def compare(old: dict[str, Any], new: dict[str, Any]) -> int:
     """Print what differs, and return the number of calls that do."""
-    printed: dict[str, list[str]] = {"differs": [], "gone": []}
+    n_differ = 0
     for name in {**old, **new}:
         before, after = (dict(parts_of(record.get(name, "nothing"))) for record in (old, new))
-        pairs = {path: (before.get(path, "nothing"), after.get(path, "nothing")) for path in {**before, **after}}
-        lines = [
-            f"{path.removeprefix('.output')}: {str(first)[:100]} → {str(second)[:100]}"
-            for path, (first, second) in pairs.items()
-            if differ(path, first, second, tolerance)
-        ]
+        pairs = {path: [repr(parts.get(path, "nothing")) for parts in (before, after)] for path in {**before, **after}}
+        lines = [f"{path}: {was[:100]} → {now[:100]}" for path, (was, now) in pairs.items() if was != now]
         if lines:
-            title = "gone" if any(".gone" in path for path in after.keys() - before.keys()) else "differs"
+            n_differ += 1
             more = [f"and {len(lines) - MOST_LINES} more"] if len(lines) > MOST_LINES else []
-            printed[title].append("\n    ".join([f"{title}: {name}", *lines[:MOST_LINES], *more]))
-    print(*printed["differs"], *printed["gone"], sep="\n")
-    print(f"{len(new)} outputs: {len(printed['differs'])} differ, {len(printed['gone'])} are gone")
-    return len(printed["differs"]) + len(printed["gone"])
+            print(f"differs: {name}", *lines[:MOST_LINES], *more, sep="\n    ")
+    print(f"{len(new)} outputs: {n_differ} differ")
+    return n_differ
 
 
 def main() -> int:
@@ -661,22 +647,19 @@ def main() -> int:
     parser.add_argument("file", type=Path, help="JSON file of recorded outputs")
     parser.add_argument("--write", action="store_true", help="record the outputs of the code of today")
     parser.add_argument("--only", nargs="+", action="extend", metavar="PATTERN", help="AREA/NAME, as 'size/*oob*'")
-    parser.add_argument("--without", nargs="+", action="extend", default=[], metavar="PATTERN", help="calls left out")
-    parser.add_argument("--tolerance", type=float, default=0.0, help="relative difference that is no difference")
     options = parser.parse_args()
 
-    def is_wanted(name: str) -> bool:
-        is_named = any(fnmatchcase(name, pattern) for pattern in options.only or ["*"])
-        return is_named and not any(fnmatchcase(name, pattern) for pattern in options.without)
+    def wanted(named: dict[str, Any]) -> dict[str, Any]:
+        patterns = options.only or ["*"]
+        return {name: of for name, of in named.items() if any(fnmatchcase(name, pattern) for pattern in patterns)}
 
     started = time.perf_counter()
-    outputs = {name: recorded(name) for name in CASES if is_wanted(name)}
+    outputs = {name: recorded(name) for name in wanted(CASES)}
     print(f"{len(outputs)} outputs in {time.perf_counter() - started:.0f} s", file=sys.stderr)
     if options.write:
         options.file.write_text(json.dumps(outputs, indent=0))
         return 0
-    old = {name: output for name, output in json.loads(options.file.read_text()).items() if is_wanted(name)}
-    return int(compare(old, json.loads(json.dumps(outputs)), options.tolerance) > 0)
+    return int(compare(wanted(json.loads(options.file.read_text())), json.loads(json.dumps(outputs))) > 0)
 
 
 if __name__ == "__main__":

@@ -12,13 +12,11 @@ trained on all rows.
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
-import subprocess
-import sys
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
 from typing import Any
@@ -27,7 +25,7 @@ import lightgbm as lgb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
-from problems import Rows, forest, interactions, print_head, print_line
+from problems import Rows, forest, interactions, parser, print_head, print_line
 
 import rfsize
 import rfsize.dask
@@ -35,13 +33,8 @@ import rfsize.dask
 TREES, LEAVES, TRAINED, COLUMNS = 200, 31, 20_000, 20
 ALPHA, BLOCK = 0.99, 100_000
 
-HERE = (
-    "size, rows in memory",
-    "labels, rows in memory",
-    "size, Parquet folder",
-    "labels, Parquet folder",
-    "size, out of bag",
-)
+HERE = [f"{what}, {where}" for where in ("rows in memory", "Parquet folder") for what in ("size", "labels")]
+HERE += ["size, out of bag"]
 ON_DASK = ("size, Dask", "labels, Dask")
 
 
@@ -81,6 +74,11 @@ def held() -> tuple[int, int]:
     """Bytes that this process holds, and the most that it ever held."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE"), getrusage(RUSAGE_SELF).ru_maxrss * 1024
+
+
+def measured(what: str, n_rows: int, folder: Path, workers: int) -> dict[str, Any]:
+    """Seconds and memory, and the size if that is what is called."""
+    return measured_on_dask(what, n_rows, folder, workers) if workers else measured_here(what, n_rows, folder)
 
 
 def measured_here(what: str, n_rows: int, folder: Path) -> dict[str, Any]:
@@ -126,36 +124,26 @@ def measured_on_dask(what: str, n_rows: int, folder: Path, workers: int) -> dict
 
 def measure(what: str, n_rows: int, folder: Path, workers: int) -> None:
     """Print a line that is measured in a process of its own."""
-    arguments = ["--one", what, "--rows", str(n_rows), "--workers", str(workers), "--folder", str(folder)]
-    environment = {**os.environ, "TQDM_DISABLE": "1"}
-    done = subprocess.run([sys.executable, __file__, *arguments], capture_output=True, text=True, env=environment)
-    if done.returncode:
-        print_line(what, workers or "–", f"{n_rows:,}", done.stderr.strip().splitlines()[-1], "", "", "")
-        return
-    of = json.loads(done.stdout.splitlines()[-1])
-    by_tree = f"{of['seconds'] / n_rows / TREES * 1e9:.2f} ns"
-    figures = f"{of['seconds']:.2f} s", by_tree, f"{of['memory'] / 1e6:,.0f} MB", of["size"] or "–"
-    print_line(what, workers or "–", f"{n_rows:,}", *figures)
+    cells: tuple[Any, ...]
+    try:
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+            of = process.submit(measured, what, n_rows, folder, workers).result()
+    except Exception as error:  # whatever a process dies of, such as too little memory
+        cells = f"{type(error).__name__}: {error}", "", "", ""
+    else:
+        by_tree = f"{of['seconds'] / n_rows / TREES * 1e9:.2f} ns"
+        cells = f"{of['seconds']:.2f} s", by_tree, f"{of['memory'] / 1e6:,.0f} MB", of["size"] or "–"
+    print_line(what, workers or "–", f"{n_rows:,}", *cells)
 
 
 def main() -> None:
     """Print a line for each way, each number of rows and of workers."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, nargs="+", default=[100_000, 1_000_000, 10_000_000])
-    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
-    parser.add_argument("--one", help=argparse.SUPPRESS)
-    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.one:
-        n_rows, workers = options.rows[0], options.workers[0]
-        on_dask = options.one in ON_DASK
-        given = (options.one, n_rows, options.folder)
-        print(json.dumps(measured_on_dask(*given, workers) if on_dask else measured_here(*given)))
-        return
+    rows, workers = [100_000, 1_000_000, 10_000_000], [1, 2, 4]
+    options = parser(__doc__, frameworks=(), rows=rows, workers=workers).parse_args()
+    os.environ["TQDM_DISABLE"] = "1"
     print_head("what", "workers", "rows", "time", "a row and tree", "memory", "T*")
     with tempfile.TemporaryDirectory() as name:
-        rows = interactions(TRAINED, np.random.default_rng(0))
-        model = forest("LightGBM", TREES, 1, leaves=LEAVES).fit(*rows)
+        model = forest("LightGBM", TREES, 1, leaves=LEAVES).fit(*interactions(TRAINED, np.random.default_rng(0)))
         model.booster_.save_model(Path(name) / "model.txt")
         for what, workers in [(what, 0) for what in HERE] + [(what, n) for what in ON_DASK for n in options.workers]:
             for n_rows in options.rows:

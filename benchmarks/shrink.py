@@ -19,9 +19,10 @@ returns.
 from __future__ import annotations
 
 import warnings
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from problems import Rows, forest, forests_on_tables, parser, print_head, print_line, scores
 from scipy.stats import binom
 from sklearn.metrics import log_loss, roc_auc_score
@@ -32,22 +33,7 @@ TREES, LEAVES, CLASSES, ALPHAS = (300, 500), (31, 63, 255), (2, 2, 3, 7), (0.98,
 ROWS, FRESH = 5000, 20_000
 
 
-class Shrunk(NamedTuple):
-    """What is certified of one forest, and what that is worth on fresh rows."""
-
-    framework: str
-    available: int
-    first: int
-    shrunk: int
-    halves: int
-    differs: float
-    above: bool
-    surely: bool
-    losses: tuple[float, float]  # log loss lost by a quarter: the first trees, and shrunk
-    aucs: tuple[float, float]  # the same of the AUC; NaN with more classes
-
-
-def shrunk(framework: str, model: Any, parts: list[Rows], alpha: float) -> Shrunk:
+def shrunk(framework: str, model: Any, parts: list[Rows], alpha: float) -> dict[str, Any]:
     """The three ways to certify, and two ways to keep a quarter."""
     (train, _), (rows, _), (fresh, y) = parts
     first = rfsize.size(model, rows, target="model", alpha=alpha)
@@ -59,15 +45,12 @@ def shrunk(framework: str, model: Any, parts: list[Rows], alpha: float) -> Shrun
     by = [kept.predict_proba(fresh) for kept in (model, *few)]
     losses = [log_loss(y, p, labels=model.classes_) for p in by]
     aucs = [roc_auc_score(y, p[:, 1]) if p.shape[1] == 2 else np.nan for p in by]
-    return Shrunk(
-        framework,
-        *(int(size) for size in (report.available, first.n_trees, report.n_trees, halves.n_trees)),
-        n_differ / len(fresh),
-        n_differ > (1.0 - alpha) * len(fresh),
-        bool(binom.sf(n_differ - 1, len(fresh), 1.0 - alpha) < 0.05),
-        (losses[1] - losses[0], losses[2] - losses[0]),
-        (aucs[0] - aucs[1], aucs[0] - aucs[2]),
-    )
+    sizes = {"available": report.available, "first": first.n_trees, "shrunk": report.n_trees, "halves": halves.n_trees}
+    surely = bool(binom.sf(n_differ - 1, len(fresh), 1.0 - alpha) < 0.05)
+    differ = {"differs": n_differ / len(fresh), "above": n_differ > (1.0 - alpha) * len(fresh), "surely": surely}
+    # What the first trees lose, and the shrunken forest.
+    lost = {"losses": np.array(losses[1:]) - losses[0], "aucs": aucs[0] - np.array(aucs[1:])}
+    return {"framework": framework, **sizes, **differ, **lost}
 
 
 def made_forest(number: int, frameworks: list[str]) -> tuple[str, str, Any, list[Rows], float]:
@@ -82,36 +65,33 @@ def made_forest(number: int, frameworks: list[str]) -> tuple[str, str, Any, list
     return name, framework, forest(framework, n_trees, number, leaves=n_leaves), parts, ALPHAS[(number // 12) % 2]
 
 
-def print_summary(name: str, group: list[Shrunk]) -> None:
+def print_summary(name: str, group: pd.DataFrame) -> None:
     """What came of some of the forests."""
-    cut = [record for record in group if record.first < record.available]
-    to_first = [np.median([getattr(record, of) / record.first for record in cut]) for of in ("shrunk", "halves")]
-    lost = np.array([(record.losses, record.aucs) for record in group])  # shape (n_forests, 2, 2)
-    ratios = [*to_first, *np.nanmedian(lost[:, :, 1] / lost[:, :, 0], axis=0)]
-    above, surely = (np.mean([getattr(record, of) for record in group]) for of in ("above", "surely"))
-    print_line(name, len(group), *(f"{ratio:.2f}" for ratio in ratios), f"{above:.1%}", f"{surely:.1%}")
+    cut = group[group["first"] < group["available"]]
+    to_first = [(cut[of] / cut["first"]).median() for of in ("shrunk", "halves")]
+    lost = [np.nanmedian([shrunk / first for first, shrunk in group[of]]) for of in ("losses", "aucs")]
+    shares = (f"{group[of].mean():.1%}" for of in ("above", "surely"))
+    print_line(name, len(group), *(f"{ratio:.2f}" for ratio in (*to_first, *lost)), *shares)
 
 
 def main() -> None:
     """Print one line for each forest, then the summary."""
-    arguments = parser(__doc__, tables=True)
-    arguments.add_argument("--forests", type=int, default=60)
-    options = arguments.parse_args()
+    options = parser(__doc__, tables=True, forests=60).parse_args()
     warnings.simplefilter("ignore")
     made = (made_forest(number, options.frameworks) for number in range(options.forests))
-    records: list[Shrunk] = []
+    records: list[dict[str, Any]] = []
     print_head("forest", "α", "trees", "first", "shrunk", "with halves", "differ", "a quarter: log loss", "AUC")
     for name, framework, untrained, parts, alpha in (*made, *((*job, 0.98) for job in forests_on_tables(options, 300))):
         record = shrunk(framework, untrained.fit(*parts[0]), parts, alpha)
         records.append(record)
-        lost = (", ".join(f"{loss:.5f}" for loss in of) for of in (record.losses, record.aucs))
-        sizes = record.available, record.first, record.shrunk, record.halves
-        print_line(name, alpha, *sizes, f"{record.differs:.2%}", *lost)
+        lost = (", ".join(f"{loss:.5f}" for loss in record[of]) for of in ("losses", "aucs"))
+        sizes = (int(record[of]) for of in ("available", "first", "shrunk", "halves"))
+        print_line(name, alpha, *sizes, f"{record['differs']:.2%}", *lost)
     print()
     print_head("", "forests", "shrunk / first", "with halves", "log loss lost /", "AUC lost /", "above", "surely")
-    for framework in ("", *options.frameworks):
-        if group := [record for record in records if framework in ("", record.framework)]:
-            print_summary(framework or "all", group)
+    frame = pd.DataFrame(records)
+    for name, group in (("all", frame), *frame.groupby("framework", sort=False)):
+        print_summary(name, group)
 
 
 if __name__ == "__main__":

@@ -15,44 +15,42 @@ from __future__ import annotations
 
 import argparse
 from functools import partial
+from importlib import import_module
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 from tqdm import tqdm
 
-from benchmarks.papers import (
-    hernandez_lobato_2013,
-    hernandez_lobato_2013_page,
-    latinne_2001,
-    latinne_2001_page,
-    martinez_munoz_2010,
-    martinez_munoz_2010_page,
-    soto_2016,
-    soto_2016_page,
-)
 from benchmarks.papers.comparing import HERE, REPETITIONS, table
 from benchmarks.papers.grown import FRAMEWORKS
 from benchmarks.papers.page import Finding, write_page
 from benchmarks.papers.problems import NoDataError, rows_of
 from benchmarks.papers.store import Results
 
-# Experiments and page of each, the main paper first.
+# The main paper first; the module of its experiments, that of its page, the page and its template have this name.
 PAPERS = {
-    "2013": (hernandez_lobato_2013, hernandez_lobato_2013_page),
-    "2016": (soto_2016, soto_2016_page),
-    "2010": (martinez_munoz_2010, martinez_munoz_2010_page),
-    "2001": (latinne_2001, latinne_2001_page),
+    "2013": "hernandez_lobato_2013",
+    "2016": "soto_2016",
+    "2010": "martinez_munoz_2010",
+    "2001": "latinne_2001",
 }
 PAGES = HERE.parents[1] / "docs" / "results"
 
 
+def module_of(name: str) -> Any:
+    return import_module(f"benchmarks.papers.{name}")
+
+
 def run(year: str, options: argparse.Namespace) -> None:
     """All repetitions of a paper's cases that are still to be run."""
-    paper, results = PAPERS[year][0], Results(options.results / f"{year}.jsonl")
+    paper, results = module_of(PAPERS[year]), Results(options.results / f"{year}.jsonl")
     table = partial(rows_of, folder=options.data, openml=options.openml)
     cases = [
-        case
-        for case in paper.cases(tuple(options.frameworks))
-        if options.problems is None or case["problem"] in options.problems
+        {"problem": problem, "framework": framework, **variant}
+        for problem, framework, variant in product(paper.PROBLEMS, options.frameworks, paper.VARIANTS)
+        if problem in (options.problems or paper.PROBLEMS)
+        and (framework == "scikit-learn" or variant not in paper.NOT_ELSEWHERE)
     ]
     missing: set[str] = set()
     for repetition in range(options.repetitions):
@@ -69,15 +67,15 @@ def run(year: str, options: argparse.Namespace) -> None:
 def write(folder: Path) -> None:
     """All pages, from the runs there are."""
     findings_of: dict[str, list[Finding]] = {}
-    for year, (_, page) in PAPERS.items():
+    for year, name in PAPERS.items():
         if records := Results(folder / f"{year}.jsonl").records:
-            findings_of[year] = page.write(records, PAGES)
+            findings_of[year] = module_of(f"{name}_page").write(records, PAGES)
     lines = [
         [f"{year}: {finding.paper}", *(finding.ours.get(framework, "") for framework in FRAMEWORKS)]
         for year, findings in findings_of.items()
         for finding in findings
     ]
-    pages = "\n".join(PAPERS[year][1].NAME for year in findings_of)
+    pages = "\n".join(PAPERS[year] for year in findings_of)
     write_page(PAGES, "index", pages=pages, findings=table(["finding", *FRAMEWORKS], lines))
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 HERE = Path(__file__).parent
+Table = tuple[str, list[float | None]]  # its text, and differences in standard errors
 REPETITIONS = 100  # each figure in the papers of 2010, 2013 and 2016 is a mean over these
 FAR = 2.0  # standard errors; larger differences get an explanation
 
@@ -20,46 +21,39 @@ def printed(name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-class Printed(NamedTuple):
-    """A figure of a paper, a mean over its repetitions, with their standard deviation."""
-
-    mean: float
-    sd: float
-
-    @classmethod
-    def of(cls, row: dict[str, str], name: str) -> Printed | None:
-        """What a row of a paper's table has of this name; None if that is empty."""
-        mean, sd = (row.get(f"{name}_{part}_pct", row.get(f"{name}_{part}")) for part in ("mean", "sd"))
-        return cls(float(mean), float(sd)) if mean and sd else None
-
-
 class Compared(NamedTuple):
-    """Our figure and a paper's."""
+    """Our figure and a paper's, in words, and their difference in standard errors; None if that is not known."""
 
-    ours: np.ndarray
-    paper: Printed | None
+    ours: str
+    paper: str
+    standard_errors: float | None
 
     @property
-    def standard_errors(self) -> float | None:
-        """The difference of the means in standard errors; both means get the paper's scatter over 100 repetitions."""
-        if self.paper is None or self.paper.sd == 0.0:
-            return None
-        scatter = self.paper.sd * np.sqrt(1.0 / len(self.ours) + 1.0 / REPETITIONS)
-        return float((self.ours.mean() - self.paper.mean) / scatter)
-
-    def cells(self, digits: int) -> list[str]:
-        """Our mean, the paper's, and their difference in standard errors."""
-        paper = "" if self.paper is None else f"{self.paper.mean:.{digits}f} ± {self.paper.sd:.{digits}f}"
-        return [f"{self.ours.mean():.{digits}f}", paper, signed(self.standard_errors)]
+    def cells(self) -> list[str]:
+        """What a table says of it."""
+        return [self.ours, self.paper, signed(self.standard_errors)]
 
 
-def median_compared(ours: np.ndarray, median: float, q1: float, q3: float) -> float | None:
-    """The difference of two medians in standard errors, as if the logarithms were normal."""
-    if q3 <= q1:
-        return None
-    sd = (np.log(q3) - np.log(q1)) / 1.349
-    error = 1.2533 * sd * np.sqrt(1.0 / len(ours) + 1.0 / REPETITIONS)
-    return float((np.log(np.median(ours)) - np.log(median)) / error)
+def means(ours: np.ndarray, row: dict[str, str] | None, name: str, digits: int) -> Compared:
+    """Our mean beside the mean ``name`` in a row of a paper's table; both get the paper's scatter over repetitions."""
+    row = row or {}
+    mean, sd = (row.get(f"{name}_{part}_pct", row.get(f"{name}_{part}")) for part in ("mean", "sd"))
+    if not mean or not sd:
+        return Compared(f"{ours.mean():.{digits}f}", "", None)
+    error = float(sd) * np.sqrt(1.0 / len(ours) + 1.0 / REPETITIONS)
+    difference = float((ours.mean() - float(mean)) / error) if error > 0.0 else None
+    return Compared(f"{ours.mean():.{digits}f}", f"{float(mean):.{digits}f} ± {float(sd):.{digits}f}", difference)
+
+
+def medians(ours: np.ndarray, row: dict[str, str], name: str) -> Compared:
+    """Our median and quartiles beside those in a row of a paper's table, as if the logarithms were normal."""
+    own = np.percentile(ours, [25, 50, 75])
+    papers = np.array([float(row[f"{name}_{part}"]) for part in ("q1", "median", "q3")])
+    words = (f"{median:.0f} ({q1:.0f}–{q3:.0f})" for q1, median, q3 in (own, papers))
+    if papers[2] <= papers[0]:
+        return Compared(*words, None)
+    error = 1.2533 * np.log(papers[2] / papers[0]) / 1.349 * np.sqrt(1.0 / len(ours) + 1.0 / REPETITIONS)
+    return Compared(*words, float(np.log(own[1] / papers[1]) / error))
 
 
 def signed(standard_errors: float | None) -> str:
@@ -80,6 +74,14 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table of Markdown, the first column to the left."""
     lines = [headings, ["---", *["---:"] * (len(headings) - 1)], *rows]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+
+
+def compared_table(headings: Sequence[str], rows: Iterable[Sequence[str | Compared]]) -> Table:
+    """A table of which some cells are compared with a paper's; each of these takes three columns."""
+    rows = list(rows)
+    figures = [cell for row in rows for cell in row if isinstance(cell, Compared)]
+    words = [[word for cell in row for word in (cell.cells if isinstance(cell, Compared) else [cell])] for row in rows]
+    return table(headings, words), [figure.standard_errors for figure in figures]
 
 
 def slope(x: Sequence[float], y: Sequence[float]) -> float:

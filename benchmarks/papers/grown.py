@@ -14,11 +14,15 @@ from sklearn.tree import DecisionTreeClassifier
 
 import rfsize
 from benchmarks.papers.problems import Rows
-from benchmarks.problems import prepared
 
 FRAMEWORKS = ("scikit-learn", "LightGBM", "XGBoost")
 BOOTSTRAP = 0.632  # share of the rows in a bootstrap sample; LightGBM and XGBoost draw it without replacement
 TREES_PER_FOREST = 1000
+
+# Trees on all features, grown until each leaf has one class.
+LIGHTGBM = {"boosting": "rf", "bagging_freq": 1, "num_leaves": 4096, "min_sum_hessian_in_leaf": 0.0}
+LIGHTGBM |= {"min_data_in_leaf": 1, "min_data_in_bin": 1, "max_bin": 511, "verbosity": -1, "num_threads": 1}
+XGBOOST = {"max_depth": 0, "min_child_weight": 0.0, "reg_lambda": 1e-6, "max_bin": 512, "eta": 1.0, "nthread": 1}
 
 
 class Trees(NamedTuple):
@@ -68,24 +72,22 @@ def framework_forest(
     by_tree: int | None = None,
 ) -> Any:
     """A LightGBM or XGBoost forest with a bagging fraction, and features drawn at each split or for each tree."""
+    X, y = training
+    n_features, n_classes = X.shape[1], int(y.max()) + 1
     if framework == "LightGBM":
-        sampling = {
-            "bagging_fraction": fraction,
-            "feature_fraction_bynode": lightgbm_share(by_split, training),
-            "feature_fraction": lightgbm_share(by_tree, training),
-            "num_threads": 1,
-        }
-        params, rows = prepared(framework, *training, seed, **sampling)
-        return lgb.train(params, rows, n_trees)
-    n_features = training[0].shape[1]
-    sampling = {
-        "subsample": fraction,
-        "colsample_bynode": (by_split or n_features) / n_features,
-        "colsample_bytree": (by_tree or n_features) / n_features,
-        "nthread": 1,
-    }
-    params, rows = prepared(framework, *training, seed, num_parallel_tree=n_trees, eta=1.0, **sampling)
-    return xgb.train(params, rows, 1)
+        objective = {"objective": "binary"} if n_classes == 2 else {"objective": "multiclass", "num_class": n_classes}
+        shares = {"feature_fraction_bynode": by_split, "feature_fraction": by_tree}
+        sampling = {name: lightgbm_share(drawn, training) for name, drawn in shares.items()}
+        params = {**LIGHTGBM, **sampling, **objective, "bagging_fraction": fraction, "seed": seed}
+        return lgb.train(params, lgb.Dataset(X, y, params={"verbosity": -1}, free_raw_data=False), n_trees)
+    objective = {"objective": "binary:logistic"}
+    if n_classes > 2:
+        # One tree, and so one bag, for all classes.
+        objective = {"objective": "multi:softprob", "num_class": n_classes, "multi_strategy": "multi_output_tree"}
+    shares = {"colsample_bynode": by_split, "colsample_bytree": by_tree}
+    sampling = {name: (drawn or n_features) / n_features for name, drawn in shares.items()}
+    params = {**XGBOOST, **sampling, **objective, "num_parallel_tree": n_trees, "subsample": fraction, "seed": seed}
+    return xgb.train(params, xgb.DMatrix(X, y), 1)
 
 
 def lightgbm_share(drawn: int | None, training: Rows) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 
 import rfsize
 from benchmarks.papers.grown import Trees, grown
-from benchmarks.papers.problems import Rows, drawn, two_thirds
+from benchmarks.papers.problems import Rows, parts, two_thirds
 from rfsize.theory import ensemble_size, instance_size
 
 ALPHA, INFINITE, START = 0.99, 10_000, 100
@@ -30,26 +30,14 @@ PROBLEMS = (
     *("phoneme", "pima", "sonar", "tic-tac-toe", "votes"),
 )
 SIZES_OF_ROWS = {"spiral": (5000, 10_000)}
-DRAWN = {"twonorm": "twonorm", "ringnorm": "ringnorm of mlbench", "circle": "circle", "spiral": "spiral"}
-
-
-def cases(frameworks: tuple[str, ...]) -> list[dict[str, Any]]:
-    """What is to be run, apart from repetitions."""
-    return [
-        {"problem": problem, "framework": framework, "ensemble": ensemble}
-        for problem in PROBLEMS
-        for framework in frameworks
-        for ensemble in ENSEMBLES
-    ]
+VARIANTS = [{"ensemble": ensemble} for ensemble in ENSEMBLES]
+NOT_ELSEWHERE: list[dict[str, str]] = []
 
 
 def run(case: dict[str, Any], repetition: int, table: Callable[[str], Rows]) -> dict[str, Any]:
     """Sizes by three rules, what they cost, and the curves of the figures."""
-    problem = case["problem"]
-    if problem in DRAWN:
-        training, test = drawn(DRAWN[problem], repetition, SIZES_OF_ROWS.get(problem, (300, 1000)))
-    else:
-        training, test = two_thirds(table(problem), repetition)
+    name = "ringnorm of mlbench" if case["problem"] == "ringnorm" else case["problem"]
+    training, test = parts(name, repetition, table, SIZES_OF_ROWS.get(name, (300, 1000)), two_thirds)
     trees = grown(case["framework"], case["ensemble"], training, test, INFINITE, repetition)
     judged = Judged(trees, test[1])
     unseen = ~trees.inbag

@@ -8,20 +8,17 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from benchmarks.papers.comparing import Compared, Printed, median_compared, printed, signed, slope, table
+from benchmarks.papers.comparing import Compared, Table, compared_table, means, medians, printed, slope, table
 from benchmarks.papers.hernandez_lobato_2013 import ALPHAS, BINS, ENSEMBLES, INFINITE, SIZES, TAIL
 from benchmarks.papers.page import (
     Finding,
     Records,
-    Table,
     chosen,
     found_by,
-    groups_of,
     known,
     lines,
     nested,
     percent,
-    quartiles,
     write_paper,
 )
 from rfsize.theory import HALF_NORMAL, agreement
@@ -51,47 +48,39 @@ def write(records: Records, folder: Path) -> list[Finding]:
 
 def table_2(records: Records) -> Table:
     """Disagreement with the infinite ensemble, by the rule that chose the size."""
-    differences: list[float | None] = []
     figures = {
-        (row["dataset"].lower(), row["ensemble"], row["size_estimated_with"]): Printed.of(row, "disagreement")
+        (row["dataset"].lower(), row["ensemble"], row["size_estimated_with"]): row
         for row in printed("hernandez_lobato_2013_table2")
     }
 
-    def cells(runs: Records) -> Iterator[str]:
+    def cells(runs: Records) -> Iterator[Compared]:
         for rule in RULES:
             ours = np.array([100.0 * run["rules"][rule][DISAGREEMENT] for run in runs])
-            compared = Compared(ours, figures.get((runs[0]["problem"], runs[0]["ensemble"], rule)))
-            differences.append(compared.standard_errors)
-            yield from compared.cells(1)
+            yield means(ours, figures.get((runs[0]["problem"], runs[0]["ensemble"], rule)), "disagreement", 1)
 
     headings = ["problem", "runs", *(name for rule in RULES for name in (rule, "paper", "differ"))]
-    return table(headings, lines(records, ("problem", "ensemble"), cells)), differences
+    return compared_table(headings, lines(records, ("problem", "ensemble"), cells))
 
 
 def table_3_or_4(records: Records, ensemble: str) -> Table:
     """Test error, and the median number of trees, by rule."""
     name = "hernandez_lobato_2013_table3" if ensemble == "RF" else "hernandez_lobato_2013_table4"
     figures = {(row["dataset"].lower(), row["size_estimated_with"]): row for row in printed(name)}
-    text: list[list[str]] = []
-    differences: list[float | None] = []
+    text: list[list[str | Compared]] = []
     for runs in nested(chosen(records, ensemble=ensemble), "problem"):
         problem = runs[0]["problem"]
         for rule in ("infinite", *RULES):
             row = figures[problem, rule]
             errors = [run["infinite"] if rule == "infinite" else run["rules"][rule][ERROR] for run in runs]
-            compared = Compared(100.0 * np.array(errors), Printed.of(row, "test_error"))
-            cells = [f"{problem}, {rule}", *compared.cells(2), "", "", ""]
-            if problem != "spiral":
-                differences.append(compared.standard_errors)
-            if rule != "infinite":
-                trees = np.array([run["rules"][rule][TREES] for run in runs])
-                median, q1, q3 = (float(row[f"trees_{which}"]) for which in ("median", "q1", "q3"))
-                difference = median_compared(trees, median, q1, q3)
-                cells[4:] = [quartiles(trees), f"{median:.0f} ({q1:.0f}–{q3:.0f})", signed(difference)]
-                differences.append(difference)
-            text.append(cells)
+            error = means(100.0 * np.array(errors), row, "test_error", 2)
+            # The noise of spiral was chosen for the paper's error, so that errors do not count.
+            cells = [f"{problem}, {rule}", *(error.cells if problem == "spiral" else [error])]
+            if rule == "infinite":
+                text.append([*cells, "", "", ""])
+            else:
+                text.append([*cells, medians(np.array([run["rules"][rule][TREES] for run in runs]), row, "trees")])
     headings = ["problem, size by", "error, %", "paper", "differ", "trees", "paper", "differ"]
-    return table(headings, text), differences
+    return compared_table(headings, text)
 
 
 def mean_curve(runs: Records, name: str) -> np.ndarray:
@@ -198,7 +187,7 @@ def by_framework(records: Records) -> str:
 
 def told(runs: Records) -> list[str]:
     """The results of our runs with one framework, for each of `FINDINGS`."""
-    groups = groups_of(runs, "problem", "ensemble")
+    groups = list(nested(runs, "problem", "ensemble"))
     return [
         f"{percent([run['rules']['oob'][DISAGREEMENT] for run in runs])} % on average",
         f"{np.exp(np.mean([np.log(_ratio(group, 'test')) for group in groups])):.2f} times as many, geometric mean",

@@ -7,6 +7,7 @@ unpruned CART; the paper's are C4.5, pruned except in Bagrf.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import permutations
 from typing import Any
 
@@ -15,7 +16,7 @@ from sklearn.model_selection import StratifiedKFold
 
 import rfsize
 from benchmarks.papers.comparing import printed
-from benchmarks.papers.grown import bagged, framework_forest, majority
+from benchmarks.papers.grown import BOOTSTRAP, bagged, framework_forest, majority
 from benchmarks.papers.problems import Rows, drawn
 from rfsize.baselines import McNemarSize
 
@@ -30,15 +31,8 @@ FEATURES = {row["dataset"].lower(): (int(row["f_opt"]), int(row["F"])) for row i
 FEATURES["dna"] = (3 * FEATURES["dna"][0], 3 * FEATURES["dna"][1])
 
 
-def cases(frameworks: tuple[str, ...]) -> list[dict[str, Any]]:
-    """What is to be run, apart from repetitions."""
-    return [
-        {"problem": problem, "framework": framework, "method": method}
-        for problem in PROBLEMS
-        for framework in frameworks
-        for method in METHODS
-        if method != "one tree" or framework == "scikit-learn"
-    ]
+VARIANTS = [{"method": method} for method in METHODS]
+NOT_ELSEWHERE = [{"method": "one tree"}]
 
 
 def run(case: dict[str, Any], repetition: int, table: Callable[[str], Rows]) -> dict[str, Any]:
@@ -53,17 +47,15 @@ def run(case: dict[str, Any], repetition: int, table: Callable[[str], Rows]) -> 
     accuracy = float(np.mean(majority(on_test, n_classes) == test[1]))
     if case["method"] == "one tree":
         return {"accuracy": accuracy}
-    told = rfsize.baselines.mcnemar_size(on_validation, validation[1], classes=np.arange(n_classes))
-    at_last = rfsize.baselines.mcnemar_size(on_test, test[1], classes=np.arange(n_classes))
+    size_of = partial(rfsize.baselines.mcnemar_size, classes=np.arange(n_classes))
+    told = size_of(on_validation, validation[1])
     small = majority(on_test[:, : told.n_trees], n_classes)
     return {
         "accuracy": accuracy,
         "accuracy_of_size": float(np.mean(small == test[1])),
         "size": told.n_trees,
-        "size_on_test": at_last.n_trees,
-        "by_ten": rfsize.baselines.mcnemar_size(
-            on_validation, validation[1], step=10, classes=np.arange(n_classes)
-        ).n_trees,
+        "size_on_test": size_of(on_test, test[1]).n_trees,
+        "by_ten": size_of(on_validation, validation[1], step=10).n_trees,
         "beaten": share_beaten(told),
         "fewer_beat_more": fewer_beat_more(told),
     }
@@ -81,20 +73,15 @@ def tree_votes(
     framework: str, method: str, features: tuple[int, int], learn: Rows, X: np.ndarray, seed: int
 ) -> np.ndarray:
     """The vote of each tree on rows."""
-    by_tree, by_split = features
-    rows = len(learn[1])
     bootstrap = method in ("Bagging", "Bagfs", "Bagrf")
-    features_of_tree = by_tree if method in ("MFS", "Bagfs") else None
-    features_of_split = by_split if method == "Bagrf" else None
+    by_tree = features[0] if method in ("MFS", "Bagfs") else None
+    by_split = features[1] if method == "Bagrf" else None
     if framework == "scikit-learn":
         n_trees = 1 if method == "one tree" else TREES
-        return bagged(
-            learn, X, n_trees, seed, rows=rows, replace=bootstrap, features=features_of_tree, by_split=features_of_split
-        ).test
-    settings: dict[str, Any] = {} if bootstrap else {"fraction": 1.0}
-    model = framework_forest(
-        framework, learn, TREES, seed, by_tree=features_of_tree, by_split=features_of_split, **settings
-    )
+        bags: dict[str, Any] = {"rows": len(learn[1]), "replace": bootstrap}
+        return bagged(learn, X, n_trees, seed, **bags, features=by_tree, by_split=by_split).test
+    fraction = BOOTSTRAP if bootstrap else 1.0
+    model = framework_forest(framework, learn, TREES, seed, fraction=fraction, by_tree=by_tree, by_split=by_split)
     return rfsize.tree_outputs(model, X).by_tree()
 
 

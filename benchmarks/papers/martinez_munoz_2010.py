@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.papers.grown import Trees, bagged, framework_forest, majority, votes
-from benchmarks.papers.problems import Rows, drawn, tenth
+from benchmarks.papers.problems import Rows, parts, tenth
 
 TREES = 200
 WITH, WITHOUT = "with replacement", "without replacement"
@@ -21,37 +21,19 @@ RATIOS = (0.2, 0.4, 0.6, 0.8, 1.0, 1.2)
 GRID = tuple(round(0.1 * step, 1) for step in range(1, 13))
 STANDARD = 1.0
 
-DRAWN = {
-    "twonorm": "twonorm",
-    "threenorm": "threenorm",
-    "ringnorm": "ringnorm",
-    "waveform": "waveform",
-    "led24": "led24",
-}
 PROBLEMS = (
-    *(*DRAWN, "breast", "glass", "ionosphere", "iris", "wine", "vehicle", "vowel", "soybean"),
-    *("audio", "australian", "balance", "diabetes", "ecoli", "german", "heart", "hepatitis", "horse-colic"),
-    *("labor", "new-thyroid", "segment", "sonar", "tic-tac-toe", "votes"),
+    *("twonorm", "threenorm", "ringnorm", "waveform", "led24", "breast", "glass", "ionosphere", "iris", "wine"),
+    *("vehicle", "vowel", "soybean", "audio", "australian", "balance", "diabetes", "ecoli", "german", "heart"),
+    *("hepatitis", "horse-colic", "labor", "new-thyroid", "segment", "sonar", "tic-tac-toe", "votes"),
 )
-
-
-def cases(frameworks: tuple[str, ...]) -> list[dict[str, Any]]:
-    """What is to be run, apart from repetitions."""
-    return [
-        {"problem": problem, "framework": framework, "sampling": sampling}
-        for problem in PROBLEMS
-        for framework in frameworks
-        for sampling in ((WITH, WITHOUT) if framework == "scikit-learn" else (WITHOUT,))
-    ]
+VARIANTS = [{"sampling": WITH}, {"sampling": WITHOUT}]
+NOT_ELSEWHERE = [{"sampling": WITH}]
 
 
 def run(case: dict[str, Any], repetition: int, table: Callable[[str], Rows]) -> dict[str, Any]:
     """Test error, out-of-bag error and training error of each ratio of the grid, and the ratio that is chosen."""
-    problem = case["problem"]
-    if problem in DRAWN:
-        training, test = drawn(DRAWN[problem], repetition, (200 if problem == "led24" else 300, 5000))
-    else:
-        training, test = tenth(table(problem), repetition)
+    sizes = 200 if case["problem"] == "led24" else 300, 5000
+    training, test = parts(case["problem"], repetition, table, sizes, tenth)
     n_classes = int(training[1].max()) + 1
     curves = {}
     for ratio in GRID:
@@ -63,16 +45,12 @@ def run(case: dict[str, Any], repetition: int, table: Callable[[str], Rows]) -> 
             float(trees.inbag.mean()),
         ]
     chosen = min(GRID, key=lambda ratio: curves[ratio][1])
-    test_errors = {str(ratio): curve[0] for ratio, curve in curves.items()}
-    return {
-        "test": test_errors,
-        "oob": {str(ratio): curve[1] for ratio, curve in curves.items()},
-        "train": {str(ratio): curve[2] for ratio, curve in curves.items()},
-        "seen": {str(ratio): curve[3] for ratio, curve in curves.items()},
-        "chosen": chosen,
-        "standard": test_errors[str(STANDARD)],
-        "selected": test_errors[str(chosen)],
+    named = {
+        name: {str(ratio): curve[place] for ratio, curve in curves.items()}
+        for place, name in enumerate(("test", "oob", "train", "seen"))
     }
+    errors = named["test"]
+    return {**named, "chosen": chosen, "standard": errors[str(STANDARD)], "selected": errors[str(chosen)]}
 
 
 def of_ratio(framework: str, sampling: str, ratio: float, training: Rows, test: Rows, seed: int) -> Trees:

@@ -8,15 +8,13 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from benchmarks.papers.comparing import Compared, Printed, printed, table
+from benchmarks.papers.comparing import Compared, Table, compared_table, means, printed, signed, table
 from benchmarks.papers.martinez_munoz_2010 import GRID, RATIOS, STANDARD, WITH, WITHOUT
 from benchmarks.papers.page import (
     Finding,
     Records,
-    Table,
     chosen,
     found_by,
-    groups_of,
     known,
     lines,
     nested,
@@ -49,16 +47,15 @@ def table_of_ratios(records: Records, number: str) -> Table:
     """Test errors by ratio."""
     rows = printed(f"martinez_munoz_2010_table{number}")
     names = list(dict.fromkeys(row["sampling_ratio"] for row in rows))
-    figures = {(row["dataset"], row["sampling_ratio"]): Printed.of(row, "test_error") for row in rows}
+    figures = {(row["dataset"], row["sampling_ratio"]): row for row in rows}
     differences: list[float | None] = []
 
     def cells(runs: Records) -> Iterator[str]:
         for name, ratio in zip(names, RATIOS, strict=True):
             ours = np.array([100.0 * run["test"][str(ratio)] for run in runs])
-            compared = Compared(ours, figures[runs[0]["problem"], name])
-            our_mean, paper, differ = compared.cells(1)
+            compared = means(ours, figures[runs[0]["problem"], name], "test_error", 1)
             differences.append(compared.standard_errors)
-            yield f"{our_mean} ({paper.split(' ')[0]}; {differ})"
+            yield f"{compared.ours} ({compared.paper.split(' ')[0]}; {signed(compared.standard_errors)})"
 
     return table(["ours (paper; differ)", "runs", *names], lines(records, ["problem"], cells)), differences
 
@@ -69,24 +66,16 @@ def table_4(records: Records) -> Table:
         (row["dataset"], row["sampling"], row["sample_size_rule"] == "oob-selected"): row
         for row in printed("martinez_munoz_2010_table4")
     }
-    text: list[list[str]] = []
-    differences: list[float | None] = []
+    text: list[list[str | Compared]] = []
     for runs in nested(records, "problem", "sampling"):
         problem, sampling = runs[0]["problem"], runs[0]["sampling"]
         standard, selected = (figures[problem, sampling, by_votes] for by_votes in (False, True))
-        share = [100.0 * share_of(run["chosen"], sampling) for run in runs]
-        compared = [
-            Compared(np.array(ours), Printed.of(row, what))
-            for ours, row, what in (
-                ([100.0 * run["standard"] for run in runs], standard, "test_error"),
-                ([100.0 * run["selected"] for run in runs], selected, "test_error"),
-                (share, selected, "selected_ratio"),
-            )
-        ]
-        text.append([f"{problem}, {sampling}", *(cell for figure in compared for cell in figure.cells(1))])
-        differences += [figure.standard_errors for figure in compared]
+        ours = [(run["standard"], run["selected"], share_of(run["chosen"], sampling)) for run in runs]
+        papers = (standard, "test_error"), (selected, "test_error"), (selected, "selected_ratio")
+        compared = [means(100.0 * of, row, name, 1) for of, (row, name) in zip(np.array(ours).T, papers, strict=True)]
+        text.append([f"{problem}, {sampling}", *compared])
     headings = (name for what in ("standard", "chosen", "ratio") for name in (what, "paper", "differ"))
-    return table(["problem", *headings], text), differences
+    return compared_table(["problem", *headings], text)
 
 
 def share_of(ratio: float, sampling: str) -> float:
@@ -146,7 +135,7 @@ def by_framework(records: Records) -> str:
 
 def told(runs: Records) -> list[str]:
     """The results of our runs with one framework, without replacement, for each of `FINDINGS`."""
-    groups = groups_of(runs, "problem")
+    groups = list(nested(runs, "problem"))
     gains = [100.0 * np.mean([run["standard"] - run["selected"] for run in group]) for group in groups]
     gain = np.mean(gains)
     ratios = [np.mean([share_of(run["chosen"], WITHOUT) for run in group]) for group in groups]

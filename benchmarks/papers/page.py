@@ -12,13 +12,12 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
-from benchmarks.papers.comparing import HERE, share_near
+from benchmarks.papers.comparing import HERE, Compared, Table, share_near
 from benchmarks.papers.store import Record
 
 matplotlib.use("Agg")
 
 Records = list[Record]
-Table = tuple[str, list[float | None]]  # its text, and differences in standard errors
 
 ROWS_ON_A_PAGE = 12
 
@@ -48,19 +47,13 @@ def nested(records: Records, *names: str) -> Iterator[Records]:
             yield runs
 
 
-def lines(records: Records, names: Sequence[str], cells: Callable[[Records], Iterable[str]]) -> list[list[str]]:
+def lines(
+    records: Records, names: Sequence[str], cells: Callable[[Records], Iterable[str | Compared]]
+) -> list[list[str | Compared]]:
     """A line for each combination of values: these, the number of runs, and what ``cells`` makes of the runs."""
     return [
         [", ".join(runs[0][name] for name in names), str(len(runs)), *cells(runs)] for runs in nested(records, *names)
     ]
-
-
-def groups_of(records: Records, *names: str) -> list[Records]:
-    """The records with each combination of values of these fields that there is, in the order of the records."""
-    groups: dict[tuple[Any, ...], Records] = {}
-    for record in records:
-        groups.setdefault(tuple(record[name] for name in names), []).append(record)
-    return list(groups.values())
 
 
 def chosen(records: Records, **key: Any) -> Records:
@@ -117,12 +110,6 @@ def _beside(folder: Path, name: str, text: str) -> str:
     path = folder / "tables" / f"{name}.txt"
     path.write_text(f"{text}\n", "utf-8")
     return f"[The table of {rows} lines](tables/{path.name})"
-
-
-def quartiles(values: Sequence[float]) -> str:
-    """Median, and the quartiles in brackets."""
-    q1, median, q3 = np.percentile(values, [25, 50, 75])
-    return f"{median:.0f} ({q1:.0f}–{q3:.0f})"
 
 
 def percent(values: Sequence[float], digits: int = 2) -> str:

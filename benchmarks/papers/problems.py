@@ -19,6 +19,7 @@ from benchmarks import problems as made
 
 Rows = tuple[np.ndarray, np.ndarray]
 Draw = Callable[[int, np.random.Generator], Rows]
+Cut = Callable[[Rows, int], list[Rows]]
 
 
 class NoDataError(LookupError):
@@ -86,15 +87,10 @@ DRAWN: dict[str, Draw] = {
 }
 
 
+@cache
 def rows_of(name: str, folder: Path | None, openml: bool) -> Rows:
     """All rows of a table; ``NoDataError`` where it is not at hand."""
-    X, y = _rows(SAME.get(name, name), folder, openml)
-    return X, y
-
-
-@cache
-def _rows(name: str, folder: Path | None, openml: bool) -> Rows:
-    source = TABLES.get(name)
+    source = TABLES.get(SAME.get(name, name))
     if source is None:
         raise NoDataError(f"{name}: no source is known")
     if source.load is not None:
@@ -108,9 +104,7 @@ def _rows(name: str, folder: Path | None, openml: bool) -> Rows:
         target = fetched.target if source.label is None else source.label(frame)
         rows = coded(frame, target)
     else:
-        raise NoDataError(
-            f"{name}: give --data with {source.file}.csv.gz, or --openml" if source.file else f"{name}: give --openml"
-        )
+        raise NoDataError(f"{name}: give --data with {source.file}.csv.gz, or --openml")
     if len(rows[0]) != source.rows:
         raise ValueError(f"{name} has {len(rows[0])} rows, and {source.rows} in the papers: this is another data set")
     return rows
@@ -130,6 +124,11 @@ def drawn(name: str, repetition: int, sizes: tuple[int, ...]) -> list[Rows]:
     """Rows of a repetition, in parts of these ``sizes``."""
     generator = np.random.default_rng([zlib.crc32(name.encode()), repetition])
     return [DRAWN[name](size, generator) for size in sizes]
+
+
+def parts(name: str, repetition: int, table: Callable[[str], Rows], sizes: tuple[int, ...], cut: Cut) -> list[Rows]:
+    """Rows to train and to test on: drawn, in parts of these ``sizes``, or the parts that ``cut`` makes of a table."""
+    return drawn(name, repetition, sizes) if name in DRAWN else cut(table(name), repetition)
 
 
 def two_thirds(rows: Rows, repetition: int) -> list[Rows]:

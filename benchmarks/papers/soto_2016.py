@@ -13,43 +13,23 @@ import numpy as np
 
 import rfsize
 from benchmarks.papers.grown import Trees, forest, majority, votes
-from benchmarks.papers.problems import Rows, drawn, tenth
+from benchmarks.papers.problems import Rows, parts, tenth
 from rfsize import StopTable
 
 TREES, ALPHA = 101, 0.99
 ALPHAS = (0.999, 0.995, 0.99, 0.95)  # of figure 1
 TO_CERTIFY = 2000  # rows, if the problem can be drawn
-DRAWN = {"twonorm": "twonorm", "threenorm": "threenorm", "ringnorm": "ringnorm", "waveform": "waveform"}
 PROBLEMS = (
-    *(*DRAWN, "breast", "ionosphere", "spam", "wine"),
-    *(
-        "australian",
-        "diabetes",
-        "german",
-        "heart",
-        "horse-colic",
-        "labor",
-        "mushroom",
-        "new-thyroid",
-        "sonar",
-        "tic-tac-toe",
-        "votes",
-    ),
+    *("twonorm", "threenorm", "ringnorm", "waveform", "breast", "ionosphere", "spam", "wine", "australian", "diabetes"),
+    *("german", "heart", "horse-colic", "labor", "mushroom", "new-thyroid", "sonar", "tic-tac-toe", "votes"),
 )
-
-
-def cases(frameworks: tuple[str, ...]) -> list[dict[str, Any]]:
-    """What is to be run, apart from repetitions."""
-    return [{"problem": problem, "framework": framework} for problem in PROBLEMS for framework in frameworks]
+VARIANTS: list[dict[str, str]] = [{}]
+NOT_ELSEWHERE: list[dict[str, str]] = []
 
 
 def run(case: dict[str, Any], repetition: int, table: Callable[[str], Rows]) -> dict[str, Any]:
     """Trees used, disagreement and test error by rule, and the disagreement by α."""
-    problem = case["problem"]
-    if problem in DRAWN:
-        training, test, to_certify = drawn(DRAWN[problem], repetition, (300, 5000, TO_CERTIFY))
-    else:
-        (training, test), to_certify = tenth(table(problem), repetition), None
+    training, test, *to_certify = parts(case["problem"], repetition, table, (300, 5000, TO_CERTIFY), tenth)
     model = forest(case["framework"], "RF", training, TREES, repetition)
     trees = votes(model, training, test)
     n_classes = int(training[1].max()) + 1
@@ -62,8 +42,8 @@ def run(case: dict[str, Any], repetition: int, table: Callable[[str], Rows]) -> 
     }
     if n_classes == 2:
         tables["authors' ends"] = StopTable.build(TREES, alpha=ALPHA, prior=smoothed_by_the_authors(prior))
-    if to_certify is not None:
-        tables["certified"] = StopTable.calibrate(model, to_certify[0], alpha=ALPHA, voting="hard")
+    for rows, _ in to_certify:
+        tables["certified"] = StopTable.calibrate(model, rows, alpha=ALPHA, voting="hard")
 
     def judged(stops: StopTable) -> list[float]:
         labels, n_used = stops.apply(trees.test)
@@ -99,11 +79,8 @@ def smoothed_by_the_authors(votes: rfsize.Votes) -> np.ndarray:
 def by_alpha(alpha: float, prior: rfsize.Votes, trees: Trees, all_labels: np.ndarray, n_classes: int) -> list[float]:
     """Disagreement of HYPER, of SIBA, and of a fixed number of trees, the mean that HYPER uses."""
     differ = []
-    for stops in (
-        StopTable.build(TREES, alpha=alpha, prior=prior),
-        StopTable.build(TREES, alpha=alpha, n_classes=n_classes),
-    ):
-        labels, n_used = stops.apply(trees.test)
+    for of in ({"prior": prior}, {"n_classes": n_classes}):
+        labels, n_used = StopTable.build(TREES, alpha=alpha, **of).apply(trees.test)
         differ.append((float(np.mean(labels != all_labels)), float(n_used.mean())))
     fixed = majority(trees.test[:, : max(1, round(differ[0][1]))], n_classes)
     return [differ[0][0], differ[1][0], float(np.mean(fixed != all_labels))]

@@ -8,14 +8,12 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from benchmarks.papers.comparing import Compared, Printed, printed, table
+from benchmarks.papers.comparing import Compared, Table, compared_table, means, printed, table
 from benchmarks.papers.page import (
     Finding,
     Records,
-    Table,
     chosen,
     found_by,
-    groups_of,
     known,
     lines,
     nested,
@@ -53,44 +51,35 @@ def of_rule(runs: Records, rule: str, what: int) -> np.ndarray:
 def table_1(records: Records) -> Table:
     """Error of all trees, of SIBA and of HYPER, and the disagreement of both."""
     figures = {(row["dataset"].lower(), row["method"]): row for row in printed("soto_2016_table1")}
-    text: list[list[str]] = []
-    differences: list[float | None] = []
+    text: list[list[str | Compared]] = []
     for runs in nested(records, "problem"):
         problem = runs[0]["problem"]
         for rule in ("RF", "SIBA", "HYPER"):
             row = figures[problem, rule]
             errors = np.array([run["error"] for run in runs]) if rule == "RF" else of_rule(runs, rule, ERROR)
-            of_error = Compared(100.0 * errors, Printed.of(row, "test_error"))
-            cells = [f"{problem}, {rule}", str(len(runs)), *of_error.cells(2), "", "", ""]
-            differences.append(of_error.standard_errors)
+            cells: list[str | Compared] = ["", "", ""]
             if rule != "RF":
-                differ = Compared(100.0 * of_rule(runs, rule, DISAGREEMENT), Printed.of(row, "disagreement"))
-                cells[5:] = differ.cells(1)
-                differences.append(differ.standard_errors)
-            text.append(cells)
+                cells = [means(100.0 * of_rule(runs, rule, DISAGREEMENT), row, "disagreement", 1)]
+            text.append([f"{problem}, {rule}", str(len(runs)), means(100.0 * errors, row, "test_error", 2), *cells])
     headings = ["problem, rule", "runs", "error", "paper", "differ", "disagreement", "paper", "differ"]
-    return table(headings, text), differences
+    return compared_table(headings, text)
 
 
 def table_2(records: Records) -> Table:
     """Trees used by rule, with the paper's Monte Carlo estimate and HYPER's exact expectation."""
-    rows = printed("soto_2016_table2")
-    figures = {(row["dataset"].lower(), row["method"]): Printed.of(row, "trees_queried") for row in rows}
-    differences: list[float | None] = []
+    figures = {(row["dataset"].lower(), row["method"]): row for row in printed("soto_2016_table2")}
 
-    def cells(runs: Records) -> Iterator[str]:
+    def cells(runs: Records) -> Iterator[str | Compared]:
         for rule, name in (("RF*", "RF_star"), ("SIBA", "SIBA"), ("HYPER", "HYPER"), ("expected", "MC_estimate")):
             if rule == "expected" and runs[0]["expected"] is None:
                 yield from ("–", "–", "–")
                 continue
             ours = np.array([run["expected"] for run in runs]) if rule == "expected" else of_rule(runs, rule, USED)
-            compared = Compared(ours, figures[runs[0]["problem"], name])
-            differences.append(compared.standard_errors)
-            yield from compared.cells(1)
+            yield means(ours, figures[runs[0]["problem"], name], "trees_queried", 1)
 
     headings = ["problem", "runs"]
     headings += [name for rule in ("RF\\*", "SIBA", "HYPER", "expected of HYPER") for name in (rule, "paper", "differ")]
-    return table(headings, lines(records, ["problem"], cells)), differences
+    return compared_table(headings, lines(records, ["problem"], cells))
 
 
 def by_smoothing(records: Records) -> str:
@@ -166,7 +155,7 @@ def by_framework(records: Records) -> str:
 
 def told(runs: Records) -> list[str]:
     """The results of our runs with one framework, for each of `FINDINGS`."""
-    groups, at = groups_of(runs, "problem"), ALPHAS.index(0.99)
+    groups, at = list(nested(runs, "problem")), ALPHAS.index(0.99)
     curves = [np.mean([run["alphas"][at] for run in group], axis=0) for group in groups]
     fixed = sum(curve[2] > curve[0] for curve in curves)
     mean = {rule: [of_rule(group, rule, DISAGREEMENT).mean() for group in groups] for rule in ("SIBA", "HYPER")}
