@@ -54,10 +54,8 @@ def train_lightgbm(X: np.ndarray, y: np.ndarray, trees: int) -> Any:
 
 
 def train_xgboost(X: np.ndarray, y: np.ndarray, trees: int) -> Any:
-    n_classes = int(y.max()) + 1
-    objective = (
-        {"objective": "binary:logistic"} if n_classes == 2 else {"objective": "multi:softprob", "num_class": n_classes}
-    )
+    n = int(y.max()) + 1
+    objective = {"objective": "binary:logistic"} if n == 2 else {"objective": "multi:softprob", "num_class": n}
     bags = {"num_parallel_tree": trees, "subsample": 0.632, "colsample_bynode": 0.6, "eta": 1, "max_depth": 5}
     return xgb.train({**bags, **objective, "tree_method": "hist", "seed": 1}, matrix(X, y), 1)
 

@@ -286,11 +286,9 @@ def print_shape(model: Any, X: Array, n_classes: int, options: argparse.Namespac
         others = np.mean(contender.labels(answer) != truth.argmax(axis=1)) if contender.labels else None
         off = np.abs(contender.scores(answer) - truth).max() if contender.scores else None
         cells = [in_words(times[n].get(contender.name), times[n][many[0].name]) for n in options.rows]
-        figures = (
-            "" if contender.n_used is None else f"{contender.n_used:.1f}",
-            "" if others is None else f"{others:.2%}",
-        )
-        print_line(contender.name, *cells, *figures, "" if off is None else f"{off:.1g}")
+        n_used = "" if contender.n_used is None else f"{contender.n_used:.1f}"
+        wrong = "" if others is None else f"{others:.2%}"
+        print_line(contender.name, *cells, n_used, wrong, "" if off is None else f"{off:.1g}")
         is_exact = contender.name.startswith("rfsize") and contender.n_used is None
         if is_exact and (others or (off or 0.0) > 1e-6 * np.abs(truth).max()):
             sys.exit(f"{contender.name}: other answers than the framework's")
