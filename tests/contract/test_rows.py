@@ -69,9 +69,13 @@ def in_turn(forms: Iterable[str]) -> Any:
 @in_turn(ARRAYS)
 def test_arrays(kind: str, form: str, tmp_path: Path) -> None:
     trained = model(kind).model
-    assert answers(trained, ARRAYS[form](FRESH, tmp_path)) == of_array(kind)
-    expected = rfsize.tree_outputs(trained, X, oob=True).votes
-    assert rfsize.tree_outputs(trained, ARRAYS[form](X, tmp_path), oob=True).votes == expected
+    expected = of_array(kind)
+    assert answers(trained, ARRAYS[form](FRESH, tmp_path)) == expected
+    fast = rfsize.compile(trained)
+    for n_rows in (5, 16, 17):  # a few go a shorter way
+        assert fast.predict_proba(ARRAYS[form](FRESH[:n_rows], tmp_path)).tolist() == expected[2][:n_rows]
+    in_memory = rfsize.tree_outputs(trained, X, oob=True).votes
+    assert rfsize.tree_outputs(trained, ARRAYS[form](X, tmp_path), oob=True).votes == in_memory
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,11 @@ def memory_map(rows: np.ndarray, folder: Path) -> Any:
     return np.load(folder / "rows.npy", mmap_mode="r")
 
 
+def unaligned(rows: np.ndarray) -> np.ndarray:
+    numbers = np.frombuffer(b"\0" + rows.tobytes(), np.uint8)[1:].view(np.float64)
+    return numbers.reshape(rows.shape)
+
+
 def twice(rows: np.ndarray) -> Any:
     """A sparse matrix that stores each number as two halves."""
     entries = sparse.csr_matrix(rows)
@@ -91,7 +96,10 @@ def split(rows: Any) -> list[Any]:
 ARRAYS: dict[str, Callable[[np.ndarray, Path], Any]] = {
     "by columns": lambda X, _: np.asfortranarray(X),
     "every other": lambda X, _: np.repeat(np.repeat(X, 2, axis=0), 2, axis=1)[::2, ::2],
+    "reversed": lambda X, _: X[::-1].copy()[::-1],
+    "unaligned": lambda X, _: unaligned(X),
     "list": lambda X, _: X.tolist(),
+    "tuples": lambda X, _: tuple(map(tuple, X)),
     "objects": lambda X, _: X.astype(object),
     "big-endian": lambda X, _: X.astype(">f8"),
     "long double": lambda X, _: X.astype(np.longdouble),

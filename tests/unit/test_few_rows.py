@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Callable
 from typing import Any
 
 import lightgbm as lgb
@@ -17,48 +18,13 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 
 import rfsize
 from helpers import models, zoo
+from helpers.rows import unaligned
 from helpers.zoo import model, rows_for
 from rfsize import _core
-
-NAMES = ["lgb binary", "lgb poisson", "xgb softprob", "random forest"]
-FORMS = {
-    "Fortran": np.asfortranarray,
-    "strided": lambda X: np.repeat(X, 2, axis=1)[:, ::2],
-    "reversed": lambda X: X[::-1].copy()[::-1],
-    "big-endian": lambda X: X.astype(">f8"),
-    "unaligned": lambda X: np.lib.stride_tricks.as_strided(
-        np.frombuffer(b"\0" + X.tobytes(), np.uint8)[1:].view(np.float64), X.shape
-    ),
-    "objects": lambda X: X.astype(object),
-    "lists": lambda X: X.tolist(),
-    "tuples": lambda X: tuple(map(tuple, X)),
-    "frame": lambda X: frame_of(X),
-    "single precision": lambda X: X.astype(np.float32),
-}
 
 
 def frame_of(X: np.ndarray) -> pd.DataFrame:
     return pd.DataFrame(X, columns=[f"Column_{place}" for place in range(X.shape[1])])
-
-
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("name", NAMES)
-def test_forms_of_rows(name: str, form: str) -> None:
-    X = rows_for(name, 40).astype(np.float32).astype(np.float64)  # some frameworks read objects in single precision
-    fast = rfsize.compile(model(name))
-    expected = fast.predict(X).tolist()
-    X.flags.writeable = False
-    for size in (1, 16, 17, 40):
-        same = FORMS[form](X[:size])
-        for _ in range(2):  # the second frame of the same columns may go a shorter way
-            assert fast.predict(same).tolist() == fast.predict(X[:size]).tolist() == expected[:size]
-
-
-def test_a_series_is_refused_by_name() -> None:
-    frame, fast = frame_of(rows_for("lgb binary", 3)), rfsize.compile(model("lgb binary"))
-    for row in (frame.iloc[0], frame.iloc[0].to_numpy(), frame.iloc[0].tolist()):
-        with pytest.raises(ValueError, match=r"X\.iloc\[\[0\]\]"):
-            fast.predict(row)
 
 
 @pytest.mark.parametrize("rows", [[[1.0, 2.0], [1.0]], [[1.0] * 28, 2.0], [["a"] * 28], [[[1.0] * 28]], [], [[]]])
@@ -156,7 +122,7 @@ def test_categories_and_their_codes(kind: str) -> None:
 def test_sparse_rows_that_lie_anywhere_in_memory() -> None:
     X, fast = rows_for("lgb binary", 40), rfsize.compile(model("lgb binary"))
     rows = sparse.csr_matrix(X)
-    rows.data = np.frombuffer(b"\0" + rows.data.tobytes(), np.uint8)[1:].view(np.float64)
+    rows.data = unaligned(rows.data)
     assert not rows.data.flags.aligned
     assert fast.predict(rows).tolist() == fast.predict(X).tolist()
 
@@ -206,32 +172,29 @@ def test_compiled_sums_overwrite_what_was_there_and_refuse_leaves_of_no_tree(n_s
         _core.add_up_scores(np.zeros((1, 2, 0), np.int64), may_vote, raw, n_votes, mean, scatter)
 
 
-def trained_on_categories(kind: str, frame: pd.DataFrame, y: np.ndarray) -> Any:
-    made = {
-        "LightGBM": lambda: lgb.LGBMClassifier(n_estimators=20, min_child_samples=2, verbose=-1, random_state=0),
-        "XGBoost": lambda: xgb.XGBClassifier(n_estimators=20, enable_categorical=True),
-        "scikit-learn": lambda: HistGradientBoostingClassifier(categorical_features="from_dtype", max_iter=20),
-    }
-    return made[kind]().fit(frame, y)
+OF_CATEGORIES: dict[str, Any] = {
+    "LightGBM": lgb.LGBMClassifier(n_estimators=20, min_child_samples=2, verbose=-1, random_state=0),
+    "XGBoost": xgb.XGBClassifier(n_estimators=20, enable_categorical=True),
+    "scikit-learn": HistGradientBoostingClassifier(categorical_features="from_dtype", max_iter=20),
+}
+CHANGES: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
+    "as trained": lambda few: few,
+    "other order": lambda few: few.assign(kind=few["kind"].cat.reorder_categories(["fir", "ash", "elm"])),
+    "fewer": lambda few: few.assign(n=few["n"].cat.remove_unused_categories()),
+}
 
 
-@pytest.mark.parametrize("kind", ["LightGBM", "XGBoost", "scikit-learn"])
-def test_few_rows_of_a_frame_with_categories(kind: str) -> None:
+@pytest.mark.parametrize("kind", OF_CATEGORIES)
+def test_frames_with_categories(kind: str) -> None:
     rng = np.random.default_rng(0)
     words, numbers = rng.choice(["ash", "elm", "fir"], 400), rng.choice([3, 1, 2], 400)
     X = rng.standard_normal((400, 2))
     frame = pd.DataFrame({"a": X[:, 0], "kind": pd.Categorical(words), "n": pd.Categorical(numbers), "b": X[:, 1]})
     frame.loc[::7, "kind"], frame.loc[::5, "b"] = np.nan, np.nan
-    model = trained_on_categories(kind, frame, (words == "elm") ^ (numbers == 2) ^ (X[:, 0] > 1))
+    model = OF_CATEGORIES[kind].fit(frame, (words == "elm") ^ (numbers == 2) ^ (X[:, 0] > 1))
     expected, fast = model.predict_proba(frame), rfsize.compile(model)
-    changes = {
-        "as trained": lambda few: few,
-        "other order": lambda few: few.assign(kind=few["kind"].cat.reorder_categories(["fir", "ash", "elm"])),
-        "fewer": lambda few: few.assign(n=few["n"].cat.remove_unused_categories()),
-    }
-    for change in changes.values():
-        for start in range(0, 60, 3):
-            few = change(frame.iloc[start : start + 3])
-            np.testing.assert_array_equal(fast.predict_proba(few), expected[start : start + 3])
+    for change in CHANGES.values():
+        for rows in (slice(None), *(slice(start, start + 3) for start in range(0, 60, 3))):
+            np.testing.assert_array_equal(fast.predict_proba(change(frame[rows])), expected[rows])
     with pytest.raises(ValueError, match="'kind'"):
         fast.predict(frame.iloc[:2, [0, 2, 3]])
