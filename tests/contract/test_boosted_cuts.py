@@ -6,21 +6,18 @@ import pickle
 from pathlib import Path
 from typing import Any
 
-import dask.array as da
 import lightgbm as lgb
 import numpy as np
 import pytest
 import xgboost as xgb
 from contract.test_boosted import SKLEARN, THREE, WHOLE, Boosted, trained
-from distributed import Client
 from sklearn.ensemble import AdaBoostClassifier, GradientBoostingClassifier
 from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
-from sklearn.model_selection import FixedThresholdClassifier
 
 import reference.certified
 import reference.shrinking
 import rfsize
-from helpers.boosted import CLASSIFIERS, STOPPING, by_first_iterations, classifier, stopped_early
+from helpers.boosted import CLASSIFIERS, by_first_iterations, classifier
 from rfsize.exceptions import LabelsOnlyWarning, NotAForestError
 
 
@@ -90,16 +87,6 @@ def test_probabilities(name: str, n_classes: int) -> None:
     tolerance = float(np.quantile(apart[:, 20], 0.95))
     report = rfsize.size(model, FRESH, metric="probabilities", tolerance=tolerance, **MODEL)
     assert report.n_trees == fewest(apart > tolerance, model.predict(FRESH)) < 30
-
-
-@pytest.mark.parametrize("name", STOPPING)
-@pytest.mark.filterwarnings("ignore::rfsize.exceptions.RfsizeWarning")
-def test_only_iterations_up_to_the_best_count(name: str) -> None:
-    model, best = stopped_early(name, *SKLEARN["three, zero"][1:])
-    report = rfsize.size(model, FRESH, **MODEL)
-    assert report.available == best < 200
-    small = rfsize.truncate(model, n_trees=report)
-    assert (small.predict(FRESH) != model.predict(FRESH)).sum() == report.certificate.disagreements
 
 
 # Shrunken models
@@ -184,45 +171,7 @@ def test_shrunken_models_are_models_of_their_own() -> None:
     assert report.others.keys() == {"accuracy", "log_loss"}
 
 
-def test_threshold_of_a_wrapped_model() -> None:
-    inside = GradientBoostingClassifier(n_estimators=40, random_state=0)
-    model = FixedThresholdClassifier(inside, threshold=0.3, pos_label="yes").fit(*SKLEARN["binary"][1:])
-    report = rfsize.size(model, FRESH, **MODEL)
-    small = rfsize.truncate(model, n_trees=report)
-    assert report.n_trees < 40
-    assert (small.predict(FRESH) != model.predict(FRESH)).sum() == report.certificate.disagreements
-
-
-@pytest.mark.filterwarnings("ignore::rfsize.exceptions.RfsizeWarning")
-def test_rows_on_workers() -> None:
-    model = trained("lightgbm", "multiclass").native
-    with Client(processes=False, dashboard_address=None):
-        report = rfsize.size(model, da.from_array(FRESH, chunks=(200, -1)), **MODEL)
-    assert report.to_dict() == rfsize.size(model, FRESH, **MODEL).to_dict()
-
-
-@pytest.mark.parametrize("kind", [("lightgbm", "gbdt"), ("sklearn", "binary"), ("sklearn", "three by histogram")])
-def test_training_rows_certify_nothing(kind: tuple[str, str]) -> None:
-    boosted = trained(*kind)
-    with pytest.raises(ValueError, match="trained on"):
-        rfsize.truncate(boosted.native, boosted.rows, **MODEL)
-
-
 # What a boosted model still has not
-
-
-@pytest.mark.parametrize("kind", [("lightgbm", "gbdt"), ("xgboost", "softprob"), ("sklearn", "binary")], ids=": ".join)
-def test_what_takes_a_forest_names_what_works(kind: tuple[str, str]) -> None:
-    model = trained(*kind).native
-    calls = (
-        lambda: rfsize.size(model, FRESH, target="limit"),
-        lambda: rfsize.truncate(model, FRESH, oob=True, alpha=ALPHA),
-        lambda: rfsize.tree_outputs(model, FRESH),
-        lambda: rfsize.oob_score(model, FRESH, FRESH[:, 0] > 0),
-    )
-    for call in calls:
-        with pytest.raises(NotAForestError, match=r"rfsize\.truncate\(model, X_new\)"):
-            call()
 
 
 def test_options_of_forests_are_refused() -> None:

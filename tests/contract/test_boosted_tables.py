@@ -34,9 +34,6 @@ def of_kinds(*kinds: tuple[str, str]) -> pytest.MarkDecorator:
 
 
 KINDS = of_kinds(*LABELS)
-METRICS = pytest.mark.parametrize(
-    "options", [{}, {"metric": "probabilities", "tolerance": 0.1}], ids=["labels", "probabilities"]
-)
 
 
 @cache
@@ -136,22 +133,28 @@ def test_thresholds(kind: tuple[str, str]) -> None:
         rfsize.compile(boosted.native, table, threshold=0.5)
 
 
+def assert_cut_and_stopped_as_counted(model: Any, n_trees: int) -> None:
+    """Where the size, the cut and a table of a model take so many iterations as all."""
+    report, table = rfsize.size(model, FRESH, **CERTIFIED), StopTable.calibrate(model, FRESH, **CERTIFIED)
+    assert report.available == table.n_trees == n_trees
+    assert max(report.n_trees, table.expected_trees()) < n_trees
+    own, small = model.predict(FRESH), rfsize.truncate(model, n_trees=report)
+    assert report.certificate.disagreements == (small.predict(FRESH) != own).sum()
+    stopped = rfsize.compile(model, table).predict(FRESH)
+    assert table.certificate.disagreements == (stopped != own)[~SETS_SCALE].sum()
+
+
 def test_threshold_of_a_wrapped_model() -> None:
     inside = GradientBoostingClassifier(n_estimators=40, random_state=0)
     model = FixedThresholdClassifier(inside, threshold=0.3, pos_label="yes").fit(*SKLEARN["binary"][1:])
-    table = StopTable.calibrate(model, FRESH, **CERTIFIED)
-    differs = rfsize.compile(model, table).predict(FRESH) != model.predict(FRESH)
-    assert table.certificate.disagreements == differs[~SETS_SCALE].sum()
-    assert table.expected_trees() < 40
+    assert_cut_and_stopped_as_counted(model, 40)
 
 
 @pytest.mark.parametrize("name", STOPPING)
 def test_only_iterations_up_to_the_best_count(name: str) -> None:
     model, best = stopped_early(name, *SKLEARN["three, zero"][1:])
-    table = StopTable.calibrate(model, FRESH, **CERTIFIED)
-    assert table.n_trees == best < 200
-    differs = rfsize.compile(model, table).predict(FRESH) != model.predict(FRESH)
-    assert table.certificate.disagreements == differs[~SETS_SCALE].sum()
+    assert best < 200
+    assert_cut_and_stopped_as_counted(model, best)
 
 
 # Probabilities and numbers
@@ -231,20 +234,23 @@ def test_a_table_is_of_one_model() -> None:
             rfsize.compile(other, given)
 
 
-@METRICS
-def test_rows_on_workers(options: dict[str, Any]) -> None:
+def test_rows_on_workers() -> None:
     model = trained("lightgbm", "multiclass").native
-    table = StopTable.calibrate(model, FRESH, **options, **CERTIFIED)
+    near: dict[str, Any] = {"metric": "probabilities", "tolerance": 0.1}
     with Client(processes=False, dashboard_address=None):
-        there = StopTable.calibrate(model, da.from_array(FRESH, chunks=(230, -1)), **options, **CERTIFIED)
-    assert there == table
+        there = da.from_array(FRESH, chunks=(230, -1))
+        assert rfsize.size(model, there, **CERTIFIED).to_dict() == rfsize.size(model, FRESH, **CERTIFIED).to_dict()
+        for options in ({}, near):
+            tables = [StopTable.calibrate(model, rows, **options, **CERTIFIED) for rows in (there, FRESH)]
+            assert tables[0] == tables[1]
 
 
 @of_kinds(("lightgbm", "gbdt"), ("sklearn", "binary"), ("sklearn", "three by histogram"))
 def test_training_rows_certify_nothing(kind: tuple[str, str]) -> None:
     boosted = trained(*kind)
-    with pytest.raises(ValueError, match="trained on"):
-        StopTable.calibrate(boosted.native, boosted.rows, **CERTIFIED)
+    for call in (rfsize.truncate, StopTable.calibrate):
+        with pytest.raises(ValueError, match="trained on"):
+            call(boosted.native, boosted.rows, **CERTIFIED)
 
 
 def test_as_many_rows_as_the_error_says_certify() -> None:
@@ -252,17 +258,3 @@ def test_as_many_rows_as_the_error_says_certify() -> None:
     with pytest.raises(ValueError, match="333 rows"):
         StopTable.calibrate(native, FRESH[:332])
     assert StopTable.calibrate(native, FRESH[:333]).certificate.rows == 299
-
-
-@METRICS
-def test_files_hold_everything(options: dict[str, Any], tmp_path: Path) -> None:
-    native = trained("xgboost", "parallel trees").native
-    table = StopTable.calibrate(native, FRESH, **options, **CERTIFIED)
-    table.save(tmp_path / "table.json")
-    again = StopTable.load(tmp_path / "table.json")
-    assert (again == table, again.kind, again.n_trees) == (True, table.kind, 48)
-    name = "predict_proba" if options else "predict_labels"
-    numbers = [getattr(rfsize.compile(native, of), name)(FRESH, return_trees=True) for of in (table, again)]
-    np.testing.assert_array_equal(numbers[0][0], numbers[1][0])
-    np.testing.assert_array_equal(numbers[0][1], numbers[1][1])
-    assert again.plot().get_legend()

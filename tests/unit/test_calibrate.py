@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 import xgboost as xgb
 from scipy.stats import binom
-from sklearn.ensemble import BaggingClassifier, ExtraTreesRegressor, RandomForestClassifier
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.ensemble import ExtraTreesRegressor, RandomForestClassifier
 
 import rfsize
 from helpers import zoo
@@ -155,15 +154,6 @@ def test_a_class_without_rows_certifies_nothing(kind: str, forests: dict[str, An
             call(X[labels != labels[0]])
 
 
-def test_a_threshold_decides_the_labels(forests: dict[str, Any]) -> None:
-    forest = forests["xgboost"]
-    table = StopTable.calibrate(forest, X2[REST], alpha=ALPHA, threshold=0.2)
-    labels, n_used = table.apply(score := zoo.tree_scores(forest, X2[REST]))
-    final = margins(score, math.log(0.2 / 0.8))[1][:, -1]
-    assert final.tolist() == (zoo.own_predict(forest, X2[REST]) > 0.2).astype(int).tolist()
-    assert_counts(table, final, labels != final, n_used)
-
-
 def test_of_many_draws_of_rows_few_certify_too_much() -> None:
     """A table breaks its promise in one draw of ten at most; and what 40 draws scatter by."""
     X, y = problem(2, 7500, seed=7)
@@ -175,18 +165,6 @@ def test_of_many_draws_of_rows_few_certify_too_much() -> None:
         table = StopTable.calibrate(forest, X[1500:][rows], alpha=0.98, confidence=0.9)
         broken += (table.apply(score)[0] != final).mean() > 0.02
     assert broken <= binom.ppf(0.999, 40, 0.1)
-
-
-def test_every_row_certifies() -> None:
-    X, y = problem(2, 12_200, seed=3)
-    forest = RandomForestClassifier(31, max_depth=5, random_state=0).fit(X[:2000], y[:2000])
-    table = StopTable.calibrate(forest, X[2000:], alpha=0.98)
-    assert table.certificate.rows == 10_200
-    assert_bound(table, 0.98)
-    score = zoo.tree_scores(forest, X[2000:])
-    labels, n_used = table.apply(score)
-    assert (labels != margins(score, 0.5)[1][:, -1]).mean() < 0.025
-    assert n_used.mean() < 15
 
 
 def test_rare_classes_are_warned_of() -> None:
@@ -225,17 +203,6 @@ def test_votes_are_certified(name: str, forests: dict[str, Any]) -> None:
         stops, goes_on = lead[(n_used == trees) & (soonest > trees), trees - 1], lead[n_used > trees, trees - 1]
         assert stops.min(initial=TREES) > goes_on.max(initial=-1)
     assert (labels == counts[np.arange(len(n_used)), n_used - 1].argmax(axis=1)).all()
-
-
-def test_votes_of_any_members(forests: dict[str, Any]) -> None:
-    members = BaggingClassifier(KNeighborsClassifier(), 15, random_state=0).fit(X2[:300], Y2[:300])
-    for ensemble in (members, forests["random forest"]):
-        table = StopTable.calibrate(ensemble, X2[REST], alpha=0.95, voting="hard")
-        votes = rfsize.tree_outputs(ensemble, X2[REST]).by_tree()
-        labels, final = table.apply(votes)[0], (2 * votes.sum(axis=1) > votes.shape[1]).astype(int)
-        assert (table.voting, table.certificate.rows) == ("hard", 2000)
-        assert table.certificate.exact_bound <= 0.05
-        assert (labels != final).mean() < 0.07
 
 
 # ------------------------------------------------------------------------------------------- the arithmetic that runs
@@ -365,16 +332,6 @@ def test_a_tolerance_of_nothing_takes_all_trees(forests: dict[str, Any]) -> None
     table = StopTable.calibrate(forests["random forest"], X2[REST], alpha=0.99, **options)
     assert table.certificate.disagreements == 0
     assert table.expected_trees() > 0.95 * TREES
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{}, {"metric": "probabilities", "tolerance": 0.1}, {"voting": "hard"}],
-    ids=["labels", "shares", "votes"],
-)
-def test_plots_of_certified_tables(options: dict[str, Any], forests: dict[str, Any]) -> None:
-    table = StopTable.calibrate(forests["random forest"], X2[REST], alpha=0.95, **options)
-    assert any("certified" in text.get_text() for text in table.plot().get_legend().get_texts())
 
 
 def test_large_numbers_keep_their_spread() -> None:
