@@ -46,8 +46,7 @@ def write_c(path: Path, forest: PackedForest, stops: Rule | None, voting: str, n
     Raises
     ------
     ValueError
-        If ``name`` is not an identifier, a class label is too long for C or has a NUL, or the table is not for
-        labels.
+        If ``name`` is not an identifier, or the table is not for labels.
     """
     if stops is not None and stops.metric != "labels":
         raise ValueError(

@@ -332,8 +332,7 @@ class CompiledForest:
         Raises
         ------
         ValueError
-            If ``name`` is not a C identifier, a class label takes more than 4,095 bytes or holds a NUL, or the table is
-            not for labels.
+            If ``name`` is not a C identifier, or the table is not for labels.
         OSError
             If the file cannot be written.
 

@@ -14,14 +14,7 @@ from numpy.typing import NDArray
 
 # Width of a line of numbers, without the indent.
 _WIDTH = 112
-# The longest string literal that every C99 compiler takes.
-_LONGEST_TEXT = 4095
-
 _IDENTIFIER = re.compile("[A-Za-z][A-Za-z0-9_]*")
-_KEYWORD = re.compile(
-    "auto|break|case|char|const|continue|default|do|double|else|enum|extern|float|for|goto|if|inline|int|long|register|"
-    "restrict|return|short|signed|sizeof|static|struct|switch|typedef|union|unsigned|void|volatile|while"
-)
 
 
 @cache
@@ -44,23 +37,15 @@ def checked_name(name: str) -> str:
     ValueError
         If C does not allow it.
     """
-    if not isinstance(name, str) or not _IDENTIFIER.fullmatch(name) or _KEYWORD.fullmatch(name):
-        raise ValueError(
-            f"name must be a C identifier that begins with a letter and is no keyword, found {name!r}: it is what the "
-            "names of the functions begin with, such as 'forest'"
-        )
+    if not isinstance(name, str) or not _IDENTIFIER.fullmatch(name):
+        raise ValueError(f"name must be a C identifier that begins with a letter, such as 'forest', found {name!r}")
     return name
 
 
 def smallest(*numbers: int) -> str:
     """The smallest integer type that holds all of the numbers."""
     least, most = min(numbers), max(numbers)
-    for bits in (8, 16, 32, 64):
-        if least >= 0 and most < 1 << bits:
-            return f"uint{bits}_t"
-        if least < 0 and max(-1 - least, most) < 1 << (bits - 1):
-            return f"int{bits}_t"
-    raise OverflowError("a number beyond 64 bits")
+    return f"{np.min_scalar_type(most if least >= 0 else min(least, -1 - most))}_t"
 
 
 def array(name: str, numbers: NDArray[Any], kind: str = "") -> str:
@@ -89,25 +74,8 @@ def real(number: float, *, single: bool = False) -> str:
 
 
 def text(label: Any) -> str:
-    """A C string literal equal to ``str(label)`` in UTF-8. Everything but letters and digits is escaped.
-
-    Raises
-    ------
-    ValueError
-        If the text is too long for a literal, or holds a NUL, which ends a text in C.
-    """
-    content = str(label).encode("utf-8", "surrogatepass")
-    if 0 in content:
-        raise ValueError(
-            f"the class label {label!r} holds a NUL, at which text ends in C, so that labels would be cut off: train "
-            "with labels without it, or with numbers"
-        )
-    if len(content) > _LONGEST_TEXT:
-        raise ValueError(
-            f"a class label takes {len(content):,} bytes, but text in C may take {_LONGEST_TEXT:,}: train with shorter "
-            "labels, or with numbers"
-        )
-    return f'"{_escaped(content)}"'
+    """A C string literal equal to ``str(label)`` in UTF-8. Everything but letters and digits is escaped."""
+    return f'"{_escaped(str(label).encode("utf-8", "surrogatepass"))}"'
 
 
 def remark(name: Any) -> str:

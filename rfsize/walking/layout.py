@@ -317,27 +317,24 @@ def packed(table: TreeNodes, vote: NDArray[np.uint16]) -> tuple[Nodes, Columns]:
     NotAForestError
         If the trees are damaged, or too large for a node.
     """
-    order = _breadth_first(table)
+    tree, first = np.repeat(np.arange(table.n_nodes.size), table.n_nodes), np.cumsum(table.n_nodes) - table.n_nodes
+    order = _breadth_first(table, tree, first)
     if order.size > MOST_NODES:
-        raise NotAForestError(
-            f"the forest has more than {MOST_NODES:,} nodes, which cannot be compiled; truncate it first"
-        )
-    tree = np.repeat(np.arange(table.n_nodes.size), table.n_nodes)[order]
-    tree_start = np.append(np.searchsorted(tree, np.arange(table.n_nodes.size)), order.size).astype(np.int64)
-    place = np.empty(table.left.size, dtype=np.int64)
+        raise NotAForestError(f"a forest of more than {MOST_NODES:,} nodes cannot be compiled: truncate it first")
+    tree_start = np.append(np.searchsorted(tree[order], np.arange(first.size)), order.size).astype(np.int64)
+    place = np.empty(tree.size, dtype=np.int64)
     place[order] = np.arange(order.size)
-    first = np.cumsum(table.n_nodes) - table.n_nodes
     is_inner = table.left[order] != -1
-    left = np.where(is_inner, place[first[tree] + table.left[order]], place[order]).astype(np.uint64)
+    left = np.where(is_inner, place[first[tree[order]] + table.left[order]], place[order]).astype(np.uint64)
     splits = _Splits.of(table, order[is_inner])
-    columns, tested_by = _columns(splits)
+    columns, entry, column, rank = _columns(splits)
     tested = np.full(order.size, HIGHEST_RANK, dtype=np.uint64)
-    tested[is_inner] = tested_by.column.astype(np.uint64) << COLUMN_SHIFT | tested_by.rank.astype(np.uint64)
-    tested[np.flatnonzero(is_inner)[splits.is_category]] |= CATEGORICAL
-    start, bits = _category_bits(splits, columns, tested_by.entry[splits.is_category])
+    tested[is_inner] = column.astype(np.uint64) << COLUMN_SHIFT | rank.astype(np.uint64)
+    categorical = np.flatnonzero(is_inner)[splits.is_category]
+    tested[categorical] |= CATEGORICAL
+    start, bits = _category_bits(splits, columns, entry[splits.is_category])
     bit_start = np.zeros(order.size if bits.size else 0, dtype=np.int64)
-    if bits.size:
-        bit_start[np.flatnonzero(is_inner)[splits.is_category]] = start
+    bit_start[categorical] = start
     trees = Nodes(
         nodes=left << LEFT_SHIFT | tested,
         value=np.where(is_inner[:, None], table.value.dtype.type(0), table.value[order]),
@@ -349,29 +346,23 @@ def packed(table: TreeNodes, vote: NDArray[np.uint16]) -> tuple[Nodes, Columns]:
     return trees, columns
 
 
-def _breadth_first(table: TreeNodes) -> Int64s:
-    """All nodes that can be reached, tree by tree and level by level, with siblings together."""
-    first = np.cumsum(table.n_nodes) - table.n_nodes
-    tree = np.arange(table.n_nodes.size)
-    nodes, trees, is_reached = [first], [tree], np.zeros(table.left.size, dtype=np.bool_)
-    is_reached[first] = True
-    last_to_reach = np.empty(table.left.size, dtype=np.int64)
-    while True:
-        inner = table.left[nodes[-1]] != -1
-        parents, tree = nodes[-1][inner], trees[-1][inner]
-        if parents.size == 0:
-            break
-        children = np.stack([table.left[parents], table.right[parents]], axis=1)
-        if (children < 1).any() or (children >= table.n_nodes[tree, None]).any():
-            raise NotAForestError("the model is damaged: a split of a tree has a child that is not a node of the tree")
-        level = (first[tree, None] + children).ravel()
-        last_to_reach[level] = np.arange(level.size)
-        if is_reached[level].any() or (last_to_reach[level] != np.arange(level.size)).any():
-            raise NotAForestError("the model is damaged: two splits of a tree share a child, so it is not a tree")
-        is_reached[level] = True
-        nodes.append(level)
-        trees.append(np.repeat(tree, 2))
-    return np.concatenate(nodes)[np.argsort(np.concatenate(trees), kind="stable")]
+def _breadth_first(table: TreeNodes, tree: Int64s, first: Int64s) -> Int64s:
+    """All nodes that can be reached, tree by tree and level by level, with siblings together.
+
+    ``tree`` is the number of each node's tree, ``first`` the root of each tree.
+    """
+    inner, children = np.flatnonzero(table.left != -1), np.stack([table.left, table.right], axis=1)
+    is_node = (children[inner] >= 1) & (children[inner] < table.n_nodes[tree[inner], None])
+    children += first[tree, None]
+    if not is_node.all() or np.bincount(children[inner].ravel()).max(initial=0) > 1:
+        raise NotAForestError(
+            "the model is damaged: a split has a child that is no node of its tree, or that another split has too"
+        )
+    levels = [first]
+    while (parents := levels[-1][table.left[levels[-1]] != -1]).size:
+        levels.append(children[parents].ravel())
+    nodes = np.concatenate(levels)
+    return nodes[np.argsort(tree[nodes], kind="stable")]
 
 
 class _Splits(NamedTuple):
@@ -398,15 +389,8 @@ class _Splits(NamedTuple):
         return cls(table.feature[inner], threshold, missing, is_category, members, table.missing_goes_left[index])
 
 
-class _Tested(NamedTuple):
-    """The column that each split tests, the rank in it, and the place of its feature in `Columns`."""
-
-    column: Int64s
-    rank: Int64s
-    entry: Int64s
-
-
-def _columns(splits: _Splits) -> tuple[Columns, _Tested]:
+def _columns(splits: _Splits) -> tuple[Columns, Int64s, Int64s, Int64s]:
+    """The columns; then for each split the place of its feature in `Columns`, its column, and its rank there."""
     # A feature with both numeric and categorical splits, as in merged forests, is entered twice.
     feature, entry = np.unique(2 * splits.feature + splits.is_category, return_inverse=True)
     numeric = ~splits.is_category
@@ -417,17 +401,13 @@ def _columns(splits: _Splits) -> tuple[Columns, _Tested]:
         feature.size,
     )
     if (np.diff(cut_start)[feature % 2 == 1] > MOST_CATEGORIES).any():
-        raise NotAForestError(
-            f"a feature has more than {MOST_CATEGORIES:,} categories, which cannot be compiled; group rare ones"
-        )
+        raise NotAForestError(f"a feature of more than {MOST_CATEGORIES:,} categories cannot be compiled: group some")
     rank = np.zeros(entry.size, dtype=np.int64)
     rank[numeric] = rank_of_cut[: np.sum(numeric)]
     chunk, rank = np.divmod(rank, RANKS_PER_COLUMN)
     key, of_split = np.unique(np.stack([entry, chunk, splits.missing]), axis=1, return_inverse=True)
     if key.shape[1] > MOST_COLUMNS:
-        raise NotAForestError(
-            f"the forest tests more than {MOST_COLUMNS:,} features, which cannot be compiled; train on fewer"
-        )
+        raise NotAForestError(f"a forest of more than {MOST_COLUMNS:,} features cannot be compiled: train on fewer")
     columns = Columns(
         feature=feature // 2,
         cut_start=cut_start,
@@ -436,7 +416,7 @@ def _columns(splits: _Splits) -> tuple[Columns, _Tested]:
         missing=key[2].astype(np.uint8),
         base=key[1] * RANKS_PER_COLUMN,
     )
-    return columns, _Tested(of_split.ravel(), rank, entry)
+    return columns, entry, of_split.ravel(), rank
 
 
 def _ranked(entry: Int64s, number: Floats, n_entries: int) -> tuple[Int64s, Floats, Int64s]:
@@ -453,13 +433,12 @@ def _ranked(entry: Int64s, number: Floats, n_entries: int) -> tuple[Int64s, Floa
 
 def _category_bits(splits: _Splits, columns: Columns, entries: Int64s) -> tuple[Int64s, NDArray[np.uint32]]:
     """The start of the set of each categorical split, and the sets: one bit per rank, and one for a missing value."""
-    start: list[int] = []
-    words = [np.zeros(0, dtype=np.uint32)]
+    words = []
     for entry, members, with_missing in zip(entries, splits.members, splits.missing_is_member, strict=True):
         known = columns.cuts[columns.cut_start[entry] : columns.cut_start[entry + 1]]
         mask = np.zeros(-(-(known.size + 2) // 32) * 32, dtype=np.bool_)
         mask[np.searchsorted(known, members)] = True
         mask[known.size] = with_missing
-        start.append(words[-1].size if not start else start[-1] + words[-1].size)
         words.append(np.packbits(mask, bitorder="little").view(np.uint32))
-    return np.array(start, dtype=np.int64), np.concatenate(words)
+    sizes = np.array([word.size for word in words], dtype=np.int64)
+    return np.cumsum(sizes) - sizes, np.concatenate([np.zeros(0, dtype=np.uint32), *words])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,7 @@ from rfsize._util import Bools, Int64s, each_range, effective_threads
 from rfsize.exceptions import NotAForestError
 from rfsize.models.ensemble import LeafIds, TreeEnsemble
 from rfsize.models.model import Forest, Model
-from rfsize.models.rows import DistributedRows, Rows
+from rfsize.models.rows import DistributedRows, ForwardReader, Rows
 from rfsize.walking.layout import PackedForest
 
 # Returns the leaves of rows start to stop. Trees that saw a row, by the mask, may be skipped.
@@ -71,7 +72,7 @@ def leaf_lookup(forest: Model, rows: Rows | DistributedRows, n_rows: int | None 
     leaves. Otherwise, or if the trees or the rows cannot be compiled, it calls `Model.apply`. If ``rows`` are a part of
     the rows, ``n_rows`` is the number of all rows: together they may be worth compiling when a part is not.
     """
-    read, walk = rows.reader(), _walk_for(forest, rows, rows.n_rows if n_rows is None else n_rows)
+    read, walk = ForwardReader(rows).read, _walk_for(forest, rows, rows.n_rows if n_rows is None else n_rows)
     is_stream = not isinstance(rows, Rows) or rows.is_stream
 
     def lookup(start: int, stop: int, seen: Bools | None) -> LeafIds:
@@ -91,13 +92,11 @@ def _walk_for(forest: Model, rows: Rows | DistributedRows, n_rows: int) -> Nativ
         return None
     if isinstance(rows, Rows) and not rows.is_encoded:
         return None
-    try:
+    with suppress(ValueError):  # trees that cannot be compiled
         walk = NativeWalk(trees)
-    except ValueError:  # trees that cannot be compiled
-        return None
-    if not isinstance(rows, Rows) or rows.is_stream:
-        return walk
-    return walk if walk.agrees_with(forest, _sample(rows)) else None
+        if not isinstance(rows, Rows) or rows.is_stream or walk.agrees_with(forest, _sample(rows)):
+            return walk
+    return None
 
 
 def leaves_by_framework(forest: Model, X: Any, seen: Bools | None = None) -> LeafIds:
@@ -156,14 +155,13 @@ def checked_walk(model: Model, rows: Rows) -> NativeWalk:
         if walk.agrees_with(model, _sample(rows)):
             return walk
     raise NotAForestError(
-        f"on some rows of X rfsize reaches other leaves than {model.framework} does. Give X as a float array; if that "
-        "does not help, please report the model"
+        f"on some rows of X rfsize reaches other leaves than {model.framework}: give a float array, or report the model"
     )
 
 
 def _sample(rows: Rows) -> Any:
     """Evenly spaced rows in memory from the first to the last, and rows with missing values found at several places."""
-    read, n_rows = rows.reader(), rows.n_rows
+    read, n_rows = ForwardReader(rows).read, rows.n_rows
     numbers = [np.linspace(0, n_rows - 1, _ROWS_COMPARED).astype(np.int64)]
     for start in np.linspace(0, max(n_rows - _ROWS_PER_PLACE, 0), _ROWS_COMPARED // _ROWS_OF_PLACE).astype(np.int64):
         values = read(int(start), int(min(start + _ROWS_PER_PLACE, n_rows)))

@@ -45,7 +45,7 @@ def partial_scores(boosted: Boosted, rows: np.ndarray) -> np.ndarray:
     """Scores of the first 1, 2, … trees (of each class), shape (n_rows, T, n_scores), one tree after another."""
     model = boosted.model
     trees, value = model.ensemble, model.ensemble.nodes.value
-    leaves = model.apply(model.open(rows).whole().read(0, len(rows))).reshape(len(rows), -1)
+    leaves = model.apply(next(model.open(rows).chunks()).read(0, len(rows))).reshape(len(rows), -1)
     added = value[leaves].reshape(len(rows), -1, trees.trees_per_iteration * value.shape[1])
     base = np.array(trees.conventions.base or 0.0, dtype=value.dtype)
     sums, partial, weight = np.zeros((len(rows), added.shape[2]), dtype=value.dtype) + base, [], 0.0

@@ -128,7 +128,3 @@ def test_votes_know_their_threshold() -> None:
     compiled = rfsize.compile(model, threshold=AT).votes(ROWS)
     assert votes.threshold == votes.take(slice(5)).threshold == compiled.threshold == AT
     assert rfsize.Votes([[3, 4]]).threshold is None
-    assert rfsize.Votes([[3, 4]]).merge(rfsize.Votes([[1, 2]], threshold=AT)).threshold == AT
-    for join in (votes.merge, votes.concat):
-        with pytest.raises(ValueError, match=r"0\.2 .*0\.5"):
-            join(rfsize.tree_outputs(model, ROWS).votes)
