@@ -65,7 +65,7 @@ TOLERANCES = {
 def tree_scores(model: Any, X: Array) -> tuple[Array, Callable[[Array], Array]]:
     """Scores of each tree before the link, shape (n_rows, n_trees, n_scores), and what makes predictions of means."""
     read = read_forest(model)
-    scores = leaves_by_framework(read, read.open(X).whole().read(0, len(X))).scores
+    scores = leaves_by_framework(read, next(read.open(X).chunks()).read(0, len(X))).scores
     return np.asarray(scores, dtype=np.float32), lambda mean: read.link.predictions(mean, len(read.classes))
 
 

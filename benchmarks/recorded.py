@@ -536,7 +536,7 @@ N_TREES = np.array([[1], [5], [50], [501]])
 
 def of_votes() -> Any:
     votes = rfsize.Votes(COUNTS, ["ash", "elm", "oak"])
-    return [votes, votes.take(np.arange(0, 50, 7)), votes.concat(votes), votes.merge(votes)]
+    return [votes, votes.take(np.arange(0, 50, 7))]
 
 
 def by_tree() -> Any:

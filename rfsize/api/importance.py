@@ -347,8 +347,8 @@ def _feature_names(task: Task) -> list[str]:
     """Names of the features in the order of training, as X has them: a framework may have changed them."""
     rows, names = task.X, task.forest.feature_names
     if isinstance(rows, Rows) and rows.names is not None:
-        names, told = rows.names, set(rows.names)
-        places = None if rows.columns is None else places_of(names, rows.n_features, rows.columns, told=told)
+        names = rows.names
+        places = None if rows.columns is None else places_of(names, rows.n_features, rows.columns, warns=False)
         names = names if places is None else [names[place] for place in places]
     return [f"x{column}" for column in range(task.forest.n_features)] if names is None else names
 

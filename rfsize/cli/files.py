@@ -227,7 +227,7 @@ class Table:
         with self._readable(), rows_bar("predicting", None) as bar:
             if self._is_parquet:
                 rows = of_files(dataset_at(self._path))
-                places, names = places_of(rows.names, rows.n_features, columns, rows.lacking), rows.names or []
+                places, names = places_of(rows.names, rows.n_features, columns), rows.names or []
                 tables = rows.tables(None if places is None else [names[place] for place in places])
             else:
                 tables = self._csv(categories_of(columns))

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize._util import how_many, share, shown, whole
+from rfsize._util import how_many, whole
+from rfsize.models.model import checked_threshold
 
 MAX_COUNT = 2**31 - 1
 """The most votes that a row may have."""
-
-_SHOWN = 12  # classes in a notebook
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,20 +112,15 @@ class Votes:
         self._knows_trees = n_trees is not None
         if self.n_trees < most:
             raise ValueError(f"a row has {most} votes, more than the {self.n_trees} trees that n_trees names")
-        self.threshold = _checked_threshold(threshold, n_classes)
+        # Callers may pass 0.5 for more than two classes, which have no threshold.
+        at = None if threshold is None else checked_threshold(threshold, n_classes=n_classes)
+        self.threshold = at if n_classes == 2 else None
 
     def __len__(self) -> int:
         return int(self.counts.shape[0])
 
     def __repr__(self) -> str:
         return f"Votes({how_many(len(self), 'row')}, {len(self.classes)} classes, {how_many(self.n_trees, 'tree')})"
-
-    def _repr_html_(self) -> str:
-        """What notebooks show: how many rows have a majority for each class."""
-        winners = np.bincount(self.counts.argmax(axis=1), minlength=len(self.classes))
-        shares = zip(self.classes[:_SHOWN], winners, strict=False)
-        majorities = {f"majority for class {name}": f"{rows:,}" for name, rows in shares}
-        return shown("Votes", {"rows": f"{len(self):,}", "trees": f"{self.n_trees:,}", **majorities})
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Votes):
@@ -172,68 +167,6 @@ class Votes:
         """Majority label, shape (n_rows,). Ties go to the lowest class index, rows without votes to the first class."""
         return self.classes[self.counts.argmax(axis=1)]
 
-    def merge(self, other: Votes) -> Votes:
-        """Add the votes of more trees on the same rows.
-
-        Parameters
-        ----------
-        other : Votes
-            Votes of the other trees on the same rows.
-
-        Returns
-        -------
-        Votes
-            Votes of all trees.
-
-        Raises
-        ------
-        ValueError
-            If the rows, the classes or the thresholds differ.
-
-        Examples
-        --------
-        >>> import rfsize
-        >>> rfsize.Votes([[3, 7], [6, 4]]).merge(rfsize.Votes([[1, 4], [2, 3]]))
-        Votes(2 rows, 2 classes, 15 trees)
-        """
-        if len(self) != len(other):
-            raise ValueError(f"merge adds trees on the same rows, found {len(self)} and {len(other)}: concat adds rows")
-        self._check_like(other)
-        counts, n_trees = self.counts.astype(np.int64) + other.counts, self.n_trees + other.n_trees
-        return self._like(counts, n_trees, other, self._knows_trees and other._knows_trees)
-
-    def concat(self, other: Votes) -> Votes:
-        """Append the votes of the same forest on more rows.
-
-        Parameters
-        ----------
-        other : Votes
-            Votes of the same forest on the other rows.
-
-        Returns
-        -------
-        Votes
-            Votes on all rows.
-
-        Raises
-        ------
-        ValueError
-            If the classes, the thresholds or the numbers of trees differ.
-
-        Examples
-        --------
-        >>> import rfsize
-        >>> rfsize.Votes([[3, 7], [6, 4]]).concat(rfsize.Votes([[9, 1]]))
-        Votes(3 rows, 2 classes, 10 trees)
-        """
-        if self.n_trees != other.n_trees:
-            raise ValueError(
-                f"concat adds rows of the same forest, found {self.n_trees} and {other.n_trees} trees: merge adds trees"
-            )
-        self._check_like(other)
-        counts = np.concatenate([self.counts, other.counts])
-        return self._like(counts, self.n_trees, other, self._knows_trees or other._knows_trees)
-
     def take(self, rows: NDArray[Any] | slice) -> Votes:
         """Select the votes on some of the rows.
 
@@ -253,7 +186,9 @@ class Votes:
         >>> rfsize.Votes([[3, 7], [6, 4], [9, 1]]).take([0, 2]).counts.tolist()
         [[3, 7], [9, 1]]
         """
-        return self._like(self.counts[rows], self.n_trees, self, self._knows_trees)
+        taken = copy(self)
+        taken.counts = self.counts[rows]
+        return taken
 
     def histogram(self) -> VoteHistogram:
         """Count the rows with the same votes for both classes. Rows without votes are left out.
@@ -289,19 +224,6 @@ class Votes:
         cells, rows = cells[voted], rows[voted]
         return VoteHistogram(cells % side, cells // side, rows)
 
-    def _like(self, counts: ArrayLike, n_trees: int, other: Votes, knows_trees: bool) -> Votes:
-        threshold = other.threshold if self.threshold is None else self.threshold
-        votes = Votes(counts, self.classes, n_trees, threshold=threshold)
-        votes._knows_trees = knows_trees
-        return votes
-
-    def _check_like(self, other: Votes) -> None:
-        """Raise ``ValueError`` if the classes differ, or thresholds that are known."""
-        if not np.array_equal(self.classes, other.classes):
-            raise ValueError(f"the class labels differ: {self.classes} and {other.classes}")
-        if self.threshold != other.threshold and None not in (self.threshold, other.threshold):
-            raise ValueError(f"the thresholds differ, {self.threshold} and {other.threshold}: count at the same one")
-
 
 def two_leaders(counts: NDArray[np.int32]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Index of the class with the most votes, and of the class with the second most, for each row of ``counts``.
@@ -312,16 +234,6 @@ def two_leaders(counts: NDArray[np.int32]) -> tuple[NDArray[np.intp], NDArray[np
     without = counts.copy()
     without[np.arange(len(counts)), leader] = -1
     return leader, without.argmax(axis=1)
-
-
-def _checked_threshold(threshold: float | None, n_classes: int) -> float | None:
-    """The threshold of votes for two classes. More classes have none; callers may pass 0.5 for them."""
-    if threshold is None:
-        return None
-    threshold = share("threshold", threshold)
-    if n_classes > 2 and threshold != 0.5:
-        raise ValueError(f"threshold={threshold:g} is for two classes, and the votes are for {n_classes}: leave it out")
-    return threshold if n_classes == 2 else None
 
 
 def _checked_counts(counts: ArrayLike) -> NDArray[np.int32]:

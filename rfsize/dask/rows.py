@@ -218,7 +218,7 @@ class BlocksOnWorkers(DistributedRows):
         """The blocks, brought to this process one by one."""
         for part, rows in zip(self._parts, self._rows, strict=True):
             block = _checked_length(self.client.compute(part).result(), len(rows))
-            yield replace(open_rows(block, self.columns).whole(), start=rows.start)
+            yield replace(next(open_rows(block, self.columns).chunks()), start=rows.start)
 
 
 def _with_columns(X: Any, columns: Columns) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,17 +44,10 @@ class Columns:
     conventions: Conventions | None = None
 
 
-def places_of(
-    names: Sequence[str] | None,
-    n_columns: int,
-    columns: Columns,
-    lacking: Mapping[str, str] | None = None,
-    told: set[str] | None = None,
-) -> list[int] | None:
+def places_of(names: Sequence[str] | None, n_columns: int, columns: Columns, *, warns: bool = True) -> list[int] | None:
     """The places of the features among the columns of rows; None if the columns are the features, in their order.
 
-    Columns with other names are left out, with a `ForestWarning`, once for each name in ``told``. ``lacking``
-    names, for columns that only some files have, a file without the column.
+    Columns with other names are left out, with a `ForestWarning` unless ``warns`` is False.
 
     Raises
     ------
@@ -75,14 +68,9 @@ def places_of(
     place = {name: index for index, name in enumerate(names)}
     missing, unknown = sorted(set(columns.names) - set(place)), [name for name in names if name not in columns.names]
     if missing:
-        files = sorted({lacking[name] for name in missing if name in lacking}) if lacking else []
-        without = f"; {files[0]}, for instance, lacks some" if files else ""
-        raise ValueError(f"X has not the columns of training: missing {missing}, unknown {sorted(unknown)}{without}")
-    news = [name for name in unknown if told is None or name not in told]
-    if news:
-        warn(f"the columns {news} of X are left out, because the model was not trained on them", ForestWarning)
-    if told is not None:
-        told.update(news)
+        raise ValueError(f"X has not the columns of training: missing {missing}, unknown {sorted(unknown)}")
+    if unknown and warns:
+        warn(f"the columns {unknown} of X are left out, because the model was not trained on them", ForestWarning)
     return [place[name] for name in columns.names]
 
 
@@ -192,10 +180,8 @@ def _coder(name: str, code: dict[Any, float], refuses: bool) -> CodesOf:
     def codes_of(categories: Sequence[Any]) -> Floats:
         unknown = [value for value in categories if value not in code] if refuses else []
         if unknown:
-            raise ValueError(
-                f"column '{printable(name)}' of X holds the category {unknown[0]!r}, which was not in the training "
-                "data: make it missing, or train with it"
-            )
+            what = f"column '{printable(name)}' of X holds the category {unknown[0]!r}, which training did not know"
+            raise ValueError(f"{what}: make it missing, or train with it")
         return np.array([code.get(value, np.nan) for value in categories], dtype=np.float64)
 
     return codes_of
@@ -254,10 +240,6 @@ def categorical_columns(names: Sequence[str], kinds: Sequence[str], conventions:
     ``kinds`` are those of the columns, as `kind_of` tells them; ``ValueError`` if one differs from training.
     """
 
-    def refuse(places: list[int], why: str) -> None:
-        if places:
-            raise ValueError(f"the columns {_printable(names, places)} of X {why}")
-
     others = [place for place, kind in enumerate(kinds) if kind != "number"]
     known, coded = conventions.category_features, conventions.coded_features
     places, n_known = others if known is None else list(known), len(conventions.categories)
@@ -266,15 +248,20 @@ def categorical_columns(names: Sequence[str], kinds: Sequence[str], conventions:
             f"{n_known} columns were categorical at training, and {len(places)} columns of X are, "
             f"{_printable(names, places)}: give the columns the types of training"
         )
-    if not conventions.codes_numbers:
-        numbers = [place for place in places if kinds[place] == "number"]
-        refuse(numbers, "hold numbers, but were categorical at training: convert them with .astype('category')")
+    numbers = [place for place in places if kinds[place] == "number" and not conventions.codes_numbers]
+    if numbers:
+        raise ValueError(
+            f"the columns {_printable(names, numbers)} of X hold numbers, but were categorical at training: convert "
+            "them with .astype('category')"
+        )
     wrong = [place for place in others if place not in places]
     if conventions.takes_codes:
         wrong = [place for place in wrong if place not in coded or kinds[place] != "category"]
-    only_codes = "were categorical at training, and the model stores only codes of their categories: give these numbers"
-    refuse([place for place in wrong if place in coded], only_codes)
-    refuse(wrong, "hold no numbers, and were not categorical at training: convert objects with .astype(float)")
+    if wrong:
+        raise ValueError(
+            f"the columns {_printable(names, wrong)} of X hold no numbers, and the model knows no categories of them: "
+            "convert them with .astype(float), or categories to their codes of training"
+        )
     return places
 
 
@@ -295,10 +282,8 @@ def checked(read: Read, columns: Columns | None) -> Read:
             numbers = (values.data if is_sparse else values).astype(np.float32, copy=False)
         refuses_missing = conventions.reading.refuses_missing or is_sparse
         if (~np.isfinite(numbers) if refuses_missing else np.isinf(numbers)).any():
-            raise ValueError(
-                f"X holds {'missing values, or ' if refuses_missing else ''}numbers beyond single precision, which "
-                f"{conventions.framework} refuses for this model: fill them in as at training"
-            )
+            what = f"X holds {'missing values or ' if refuses_missing else ''}numbers beyond single precision"
+            raise ValueError(f"{what}, which {conventions.framework} refuses here: fill them in as at training")
         return values
 
     return checked_values

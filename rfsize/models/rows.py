@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
-from numbers import Real
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -21,8 +20,6 @@ from rfsize.models.columns import Columns, Read, checked, coded_numbers, coders_
 from rfsize.models.streams import Stream, stream_of
 
 _ADVICE = "leave such columns out, or convert them to numbers"
-_MOST = int(np.finfo(np.float64).max)
-_NUMBERS = (Real, Decimal, np.bool_, type(None))  # types of objects
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,17 +74,6 @@ class Rows:
     is_stream: bool = False
     is_encoded: bool = True
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows and columns."""
-        return self.n_rows, self.n_features
-
-    def whole(self) -> Chunk:
-        """All rows as one chunk; ``ValueError`` if they are not in memory."""
-        if self.is_stream:
-            raise ValueError("the rows are read in pieces, and all are needed at once: give rows in memory")
-        return next(self.chunks())
-
     def pick(self, numbers: Int64s) -> Rows:
         """Some rows in memory, by their ascending numbers."""
         parts = []
@@ -98,13 +84,9 @@ class Rows:
                 parts.append(rows_at(chunk.read(int(here[0]), int(here[-1]) + 1), here - here[0]))
         return in_memory(joined(parts), self.columns, encoded=self.is_encoded, names=self.names)
 
-    def reader(self) -> Callable[[int, int], Any]:
-        """A function that reads rows ``start`` to ``stop``. Rows in chunks are read forwards; going back starts anew"""
-        return self.whole().read if not self.is_stream else ForwardReader(self).read
-
 
 class ForwardReader:
-    """Reads rows in chunks forwards, with one chunk in memory at a time."""
+    """Reads rows ``start`` to ``stop``, with one chunk in memory at a time; to go back begins the chunks anew."""
 
     def __init__(self, rows: Rows | DistributedRows) -> None:
         self._rows, self._chunk = rows, Chunk(0, 0, lambda start, stop: None)
@@ -160,10 +142,6 @@ class DistributedRows(ABC):
     def chunks(self) -> Iterator[Chunk]:
         """The rows, brought here part by part."""
 
-    def reader(self) -> Callable[[int, int], Any]:
-        """A function that brings rows ``start`` to ``stop`` here, forwards."""
-        return ForwardReader(self).read
-
 
 def lies_elsewhere(X: Any) -> bool:
     """Whether rows lie on Dask's workers."""
@@ -210,34 +188,27 @@ def open_rows(X: Any, columns: Columns | None = None) -> Rows:
     X = plain_rows(X, takes_text=_reads_itself(columns))
     chunk, names = _chunk(X, columns, 0)
     is_encoded = not (hasattr(X, "num_row") or _reads_itself(columns))
-    return Rows(chunk.n_rows, _width(X), names, lambda: iter([chunk]), X, columns, is_encoded=is_encoded)
+    return Rows(chunk.n_rows, _shape(X)[1], names, lambda: iter([chunk]), X, columns, is_encoded=is_encoded)
 
 
 def _opened(stream: Stream, X: Any, columns: Columns | None) -> Rows:
     """The rows of a stream, with the columns of training; ``X`` is the source."""
-    told: set[str] = set()  # columns that a warning has named
-    if columns is not None and columns.names is None and stream.lacking:
-        raise ValueError(
-            f"only some files of X have the columns {sorted(stream.lacking)}, and the model knows no names of its "
-            "features: give all files the columns of training, in their order"
-        )
-    places = None if columns is None else places_of(stream.names, stream.n_features, columns, stream.lacking, told)
+    places = None if columns is None else places_of(stream.names, stream.n_features, columns)
     needed = None if places is None or stream.names is None else [stream.names[place] for place in places]
 
     def chunks() -> Iterator[Chunk]:
         start = 0
         for number, table in enumerate(stream.tables(needed)):
             try:
-                chunk, _ = _chunk(plain_rows(table, takes_text=_reads_itself(columns)), columns, start, told)
+                table = plain_rows(table, takes_text=_reads_itself(columns))
+                chunk, _ = _chunk(table, columns, start, warns=False)
             except ValueError as error:
                 raise ValueError(f"piece {number} of X, counted from 0: {error}") from error
             start += chunk.n_rows
             yield chunk
         if start != stream.n_rows:
-            raise ValueError(
-                f"X gave {stream.n_rows:,} rows when it was opened, and now {start:,}: its source must give the same "
-                "rows each time that it is read"
-            )
+            given = f"{stream.n_rows:,} rows when it was opened, and now {start:,}"
+            raise ValueError(f"X gave {given}: its source must give the same rows each time that it is read")
 
     is_encoded = not _reads_itself(columns)
     return Rows(stream.n_rows, stream.n_features, stream.names, chunks, X, columns, True, is_encoded)
@@ -246,7 +217,7 @@ def _opened(stream: Stream, X: Any, columns: Columns | None) -> Rows:
 def in_memory(X: Any, columns: Columns | None, *, encoded: bool, names: list[str] | None = None) -> Rows:
     """Rows in memory that were read from others; ``encoded`` if they hold the numbers of training."""
     chunk = _as_given(X, 0)
-    return Rows(chunk.n_rows, _width(X), names, lambda: iter([chunk]), X, columns, is_encoded=encoded)
+    return Rows(chunk.n_rows, _shape(X)[1], names, lambda: iter([chunk]), X, columns, is_encoded=encoded)
 
 
 def _reads_itself(columns: Columns | None) -> bool:
@@ -254,11 +225,11 @@ def _reads_itself(columns: Columns | None) -> bool:
     return columns is not None and columns.conventions is None
 
 
-def _chunk(X: Any, columns: Columns | None, start: int, told: set[str] | None = None) -> tuple[Chunk, list[str] | None]:
+def _chunk(X: Any, columns: Columns | None, start: int, *, warns: bool = True) -> tuple[Chunk, list[str] | None]:
     """Rows in plain form as a chunk, and the names of their columns."""
     frame = frame_of(X)
     names = None if frame is None else [str(name) for name in frame.columns]
-    places = None if columns is None else places_of(names, _width(X), columns, told=told)
+    places = None if columns is None else places_of(names, _shape(X)[1], columns, warns=warns)
     if frame is not None and places is not None:
         frame = frame[:, places]
     if columns is not None and _reads_itself(columns):
@@ -294,8 +265,7 @@ def _array_reader(X: Any, columns: Columns | None) -> Read:
 
 def _as_given(X: Any, start: int) -> Chunk:
     """Rows that are handed on as they are."""
-    n_rows = int(X.shape[0] if hasattr(X, "shape") else X.num_row())
-    return Chunk(start, n_rows, lambda first, last: rows_at(X, slice(first, last)))
+    return Chunk(start, _shape(X)[0], lambda first, last: rows_at(X, slice(first, last)))
 
 
 def rows_at(X: Any, rows: Any) -> Any:
@@ -319,8 +289,8 @@ def joined(parts: Sequence[Any]) -> Any:
     return np.concatenate(parts)
 
 
-def _width(X: Any) -> int:
-    return int(X.shape[1] if hasattr(X, "shape") else X.num_col())
+def _shape(X: Any) -> tuple[int, ...]:
+    return tuple(X.shape) if hasattr(X, "shape") else (X.num_row(), X.num_col())
 
 
 def plain_rows(X: Any, *, takes_text: bool = False) -> Any:
@@ -333,26 +303,19 @@ def plain_rows(X: Any, *, takes_text: bool = False) -> Any:
         try:
             X = np.asarray(X)
         except ValueError:
-            raise ValueError(
-                "X is a list of rows of different lengths: give one number for each feature, or a list of tables"
-            ) from None
+            raise ValueError("X is a list of rows of different lengths: give one number for each feature") from None
     if not (hasattr(X, "shape") or hasattr(X, "num_row")):
-        raise ValueError(
-            f"X is a {type(X).__module__}.{type(X).__qualname__}: give rows as a NumPy array, a DataFrame (collect() "
-            "a LazyFrame first), a SciPy sparse matrix or an Arrow table"
-        )
+        kind = f"{type(X).__module__}.{type(X).__qualname__}"
+        raise ValueError(f"X is a {kind}: give an array, a DataFrame (collect() a LazyFrame), or a sparse matrix")
     X = X.tocsr() if issparse(X) else X
-    shape = X.shape if hasattr(X, "shape") else (X.num_row(), X.num_col())
+    shape = _shape(X)
     if len(shape) != 2:
-        raise ValueError(
-            f"X has the shape {tuple(shape)}, and rows and features are two dimensions: give a single row as "
-            "X.reshape(1, -1), of a DataFrame as X.iloc[[0]]"
-        )
+        raise ValueError(f"X has the shape {shape}: give one row as X.reshape(1, -1), or as X.iloc[[0]]")
     if 0 in shape:
         raise ValueError(f"X has no {'rows' if shape[0] == 0 else 'columns'}: give at least one")
-    names = [str(name) for name in X.columns] if hasattr(X, "iloc") else []
-    if len(set(names)) < len(names):
-        raise ValueError(f"X has columns of the same name: {sorted({name for name in names if names.count(name) > 1})}")
+    names = Counter(map(str, X.columns) if hasattr(X, "iloc") else ())
+    if repeated := [name for name, count in names.items() if count > 1]:
+        raise ValueError(f"X has several columns with the names {repeated}: give each column a name of its own")
     if issparse(X):
         return _plain_sparse(X)
     return _plain_array(X, takes_text) if isinstance(X, np.ndarray) else X
@@ -375,14 +338,11 @@ def _plain_array(X: NDArray[Any], takes_text: bool) -> NDArray[Any]:
 
 def _floats(X: NDArray[Any]) -> NDArray[np.float32]:
     """An array of objects as single-precision numbers, which every framework reads, with None as missing."""
-    for (row, column), value in np.ndenumerate(X):
-        where, kind = f"column {column} of X holds in row {row}", type(value).__name__
-        if not isinstance(value, _NUMBERS) or isinstance(value, np.timedelta64):
-            raise ValueError(f"{where} a {kind}, and only numbers are read from objects: {_ADVICE}")
-        if isinstance(value, int) and abs(value) > _MOST:
-            raise ValueError(f"{where} a whole number beyond double precision: make it missing, or clip it")
-    with np.errstate(over="ignore"):
-        return X.astype(np.float32)
+    try:
+        with np.errstate(over="ignore"):
+            return X.astype(np.float32)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"X holds objects that are no numbers ({error}): {_ADVICE}") from None
 
 
 def _plain_sparse(X: Any) -> Any:

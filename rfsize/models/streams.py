@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +25,12 @@ class Stream:
     names : list of str or None
     tables : callable
         Begins to read: tables in memory, in order. It takes the names of the columns that are needed, or None for all.
-    lacking : dict
-        For columns that only some files have, a file without the column.
     """
 
     n_rows: int
     n_features: int
     names: list[str] | None
     tables: Callable[[list[str] | None], Iterator[Any]]
-    lacking: dict[str, str] = field(default_factory=dict)
 
 
 def stream_of(X: Any) -> Stream | None:
@@ -108,10 +105,7 @@ def dataset_at(path: Path) -> Any:
     try:
         return dataset.dataset(path, format="parquet")
     except (ValueError, OSError) as error:
-        raise ValueError(
-            f"X names {path}, which is neither a Parquet file nor a folder of them ({error}): read other files first, "
-            "and give their rows"
-        ) from error
+        raise ValueError(f"X names {path}, which is no Parquet file or folder ({error}): give such a path") from error
 
 
 def of_files(files: Any) -> Stream:
@@ -119,21 +113,20 @@ def of_files(files: Any) -> Stream:
     import pyarrow as pa
     from pyarrow import dataset
 
-    fragments = list(files.get_fragments())
+    n_rows, fragments = files.count_rows(), list(files.get_fragments())
+    if not n_rows:
+        raise ValueError("X has no rows: there are none in these files")
     schemas = [fragment.physical_schema.remove_metadata() for fragment in fragments]
     keys = {key for part in fragments for key in dataset.get_partition_keys(part.partition_expression)}
-    columns = {fragment.path: {*schema.names, *keys} for fragment, schema in zip(fragments, schemas, strict=True)}
-    every = dict.fromkeys(name for names in (files.schema.names, *columns.values()) for name in names)
-    lacking = {name: path for name in every for path, names in columns.items() if name not in names}
+    columns = [{*schema.names, *keys} for schema in schemas]
+    if differing := sorted({*files.schema.names}.union(*columns).difference(set.intersection(*columns))):
+        raise ValueError(f"only some files of X have the columns {differing}: write all files with the same columns")
     try:
         nullable = [pa.schema([entry.with_nullable(True) for entry in schema]) for schema in (files.schema, *schemas)]
         schema = pa.unify_schemas([entry.remove_metadata() for entry in nullable], promote_options="permissive")
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise ValueError(f"files of X store a column in different types ({error}): write it with one type") from error
-    names = [name for name in schema.names if name not in lacking and not name.startswith("__index_level_")]
-    files, n_rows = files.replace_schema(schema), files.count_rows()
-    if not n_rows:
-        raise ValueError("X has no rows: there are none in these files")
+    files, names = files.replace_schema(schema), [n for n in schema.names if not n.startswith("__index_level_")]
     # Without a buffered stream, pyarrow would hold the columns of a whole row group.
     options = dataset.ParquetFragmentScanOptions(use_buffered_stream=True, pre_buffer=False)
 
@@ -145,4 +138,4 @@ def of_files(files: Any) -> Stream:
         )
         return (pa.Table.from_batches([batch]) for batch in batches if batch.num_rows)
 
-    return Stream(n_rows, len(names), names, tables, lacking)
+    return Stream(n_rows, len(names), names, tables)

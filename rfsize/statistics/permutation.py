@@ -30,7 +30,7 @@ from rfsize._util import Bools, Floats, Int64s, each_range, effective_threads
 from rfsize.counting.outputs import TreeOutputs, means_of, task_of
 from rfsize.counting.task import seen_mask
 from rfsize.exceptions import FewVotesError, NotAForestError
-from rfsize.models.rows import Rows
+from rfsize.models.rows import ForwardReader, Rows
 from rfsize.statistics.curve import SEED, TAIL, LossCurve
 from rfsize.statistics.metrics import Metric, influence_of, predictions_for, value_of, values_of
 from rfsize.statistics.row_errors import without_groups
@@ -214,7 +214,7 @@ def _shuffled_rows(outputs: TreeOutputs, sets: Sequence[Sequence[int]]) -> _Shuf
     generator = np.random.default_rng([SEED, 0])
     scores = trees.tree_scores.astype(np.float64).reshape(len(trees.tree_scores), -1)
     return _ShuffledRows(
-        rows=quantised(walk.forest, task.X.whole().read(0, task.n_rows)),
+        rows=quantised(walk.forest, ForwardReader(task.X).read(0, task.n_rows)),
         set_of_column=set_of_column,
         order=generator.permutation(np.arange(task.n_rows)),
         shift=generator.integers(1, task.n_rows, size=len(sets)),

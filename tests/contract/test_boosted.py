@@ -253,7 +253,7 @@ CLASSIFIERS = pytest.mark.parametrize("name", [name for name, given in SKLEARN.i
 def test_leaves_and_raw_scores_to_the_last_bit(boosted: Boosted) -> None:
     model, rows = boosted.model, boosted.adversarial()
     leaves = np.array([reference.walk(model.ensemble, row) for row in boosted.coded(rows)])
-    reached = model.apply(model.open(rows).whole().read(0, N_ROWS))
+    reached = model.apply(next(model.open(rows).chunks()).read(0, N_ROWS))
     np.testing.assert_array_equal(reached.reshape(N_ROWS, -1), leaves)
     np.testing.assert_array_equal(boosted.added_up(leaves), boosted.raw(rows))
 
@@ -345,7 +345,7 @@ def test_categories_beyond_ascii_are_those_of_training() -> None:
     booster = xgb.train(LOGISTIC, xgb.DMatrix(frame, TWO, enable_categorical=True), 5)
     coded, model = np.column_stack([frame["a"], frame["b"].cat.codes]), read_model(booster)
     leaf = booster.predict(xgb.DMatrix(frame, enable_categorical=True), pred_leaf=True)
-    for rows in (coded, model.open(frame).whole().read(0, len(frame))):
+    for rows in (coded, next(model.open(frame).chunks()).read(0, len(frame))):
         np.testing.assert_array_equal(model.apply(rows)[:, :, 0] - model.ensemble.tree_start[:, 0], leaf)
     with pytest.raises(ValueError, match=r"\['b'\]"):
         model.open(frame.assign(b=frame["b"].cat.reorder_categories(names[::-1])))

@@ -221,10 +221,10 @@ def test_votes_out_of_bag_need_the_number_of_trees() -> None:
     votes = rfsize.tree_outputs(RandomForestClassifier(80, random_state=0).fit(X, TWO), X, oob=True).votes
     unknown = rfsize.Votes(votes.counts)
     for read in (rfsize.size, lambda votes: rfsize.StopTable.build(80, prior=votes)):
-        for given in (unknown, unknown.take(slice(100)), unknown.concat(unknown), unknown.merge(votes)):
+        for given in (unknown, unknown.take(slice(100))):
             with pytest.raises(ValueError, match="n_trees="):
                 read(given)
-        read(rfsize.Votes(votes.counts, n_trees=80).concat(votes).take(slice(100)))
+        read(rfsize.Votes(votes.counts, n_trees=80).take(slice(100)))
 
 
 @pytest.mark.parametrize("metric", ["accuracy", "auc"])

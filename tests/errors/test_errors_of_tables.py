@@ -128,7 +128,6 @@ OF_THEORY: list[Case] = [
     ),
     *((lambda n=n: rfsize.Votes([[1, 0]], n_trees=n), "n_trees") for n in (2**31, 3.5, math.nan, "x", True, -1)),
     *((lambda c=c: rfsize.Votes(c), "2,147,483,647") for c in ([[2**31 - 1, 1]], [[2**31 - 1] * 3])),
-    (lambda: rfsize.Votes([[2**31 - 5, 3]]).merge(rfsize.Votes([[2**31 - 5, 3]])), "counts"),
     *((lambda unit=unit: size(in_unit(unit), metric="scores", tolerance=unit), "units") for unit in NO_UNITS),
     (lambda: theory.ensemble_size(0.9, []), "fractions"),
     (lambda: theory.instance_size(1.0, 0.3), "alpha"),

@@ -42,10 +42,8 @@ def test_fractions(counts: np.ndarray) -> None:
 
 
 @given(any_counts, st.data())
-def test_merge_concat_and_take(counts: np.ndarray, data: st.DataObject) -> None:
+def test_take(counts: np.ndarray, data: st.DataObject) -> None:
     votes = Votes(counts, n_trees=20)
-    assert votes.merge(votes) == Votes(2 * counts, n_trees=40)
-    assert votes.concat(votes) == Votes(np.vstack([counts, counts]), n_trees=20)
     mask = np.array(data.draw(st.lists(st.booleans(), min_size=len(counts), max_size=len(counts))))
     assert votes.take(mask) == Votes(counts[mask], n_trees=20)
     assert votes.take(slice(1, None)) == Votes(counts[1:], n_trees=20)
@@ -65,9 +63,3 @@ def test_equality_knows_classes_trees_and_thresholds() -> None:
     others = [Votes(counts, threshold=0.3), Votes(counts, classes=["a", "b"]), Votes(counts, n_trees=5), "votes"]
     assert all(Votes(counts) != other for other in others)
     assert Votes(counts, threshold=0.3) != Votes(counts, threshold=0.7)
-
-
-def test_notebooks_see_no_markup_of_strangers() -> None:
-    html = Votes([[3, 7], [9, 1], [2, 8]], classes=["<script>alert(1)</script>", "yes"])._repr_html_()
-    assert "<script" not in html
-    assert "&lt;script&gt;" in html
