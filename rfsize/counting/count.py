@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,14 +14,13 @@ from rfsize import _core
 from rfsize._util import Bools, Floats, Int64s, each_range
 from rfsize.counting.groups import NO_GROUPS, GroupInbag, Groups
 from rfsize.counting.sums import N_BLOCKS, Means, Scores, Sums, stacked
-from rfsize.counting.task import BagCheck, Batch, Pass, Task
-from rfsize.counting.training_rows import TreesOnRows
+from rfsize.counting.task import BagCheck, Batch, Pass, Task, in_parts
+from rfsize.counting.training_rows import added_up
 from rfsize.counting.votes import two_leaders
-from rfsize.models.bags import Bags, LaidOutBags
+from rfsize.models.bags import Bags
 from rfsize.models.ensemble import LeafIds
 from rfsize.models.model import Forest, LeafClass
-from rfsize.models.rows import DistributedRows
-from rfsize.walking.leaves import ROWS_PER_THREAD, Lookup, leaf_lookup
+from rfsize.walking.leaves import ROWS_PER_THREAD, Lookup
 
 _WHAT = "votes and scores"  # of a progress bar
 
@@ -35,9 +35,8 @@ def count(task: Task, *, means: bool = False) -> Sums:
     """
     if not isinstance(task.forest, Forest):
         return _raw_scores(task)
-    if isinstance(task.X, DistributedRows):
-        return _count_elsewhere(task, means)
-    return _add_up(task.walk, task.threshold, range(task.n_rows), task.n_rows, means)
+    parts = in_parts(task, _add_up, task.threshold, task.n_rows, means, what=_WHAT)
+    return _proven(task.forest, task.bags, parts)
 
 
 def out_of_bag(forest: Forest, bags: Bags, lookup: Lookup, threshold: float = 0.5, groups: Groups = NO_GROUPS) -> Sums:
@@ -63,14 +62,26 @@ def out_of_bag(forest: Forest, bags: Bags, lookup: Lookup, threshold: float = 0.
     ValueError
         If a threshold is given for more than two classes.
     """
-    walk, n_rows = Pass(forest, bags.n_rows, lookup, bags, GroupInbag.of(bags, groups)), bags.n_rows
-    return _add_up(walk, forest.checked_threshold(threshold), range(n_rows), n_rows)
+    walk = Pass(forest, bags.n_rows, lookup, bags, GroupInbag.of(bags, groups))
+    return _proven(forest, bags, [_add_up(walk, range(bags.n_rows), forest.checked_threshold(threshold), bags.n_rows)])
+
+
+def _proven(forest: Forest, bags: Bags | None, parts: Iterable[tuple[Sums, Floats]]) -> Sums:
+    """The sums of all parts of the rows, if what these add to the leaves proves the bags."""
+    check, sums = None if bags is None else BagCheck(forest, bags), []
+    for part, rebuilt in parts:
+        sums.append(part)
+        if check:
+            check.rebuilt += rebuilt
+    if check:
+        check.conclude()
+    return stacked(sums)
 
 
 def _raw_scores(task: Task) -> Sums:
     """What a model predicts whose trees are no independent draws: no votes, and scores without scatter."""
     n_rows, n_trees, n_scores = task.n_rows, task.forest.n_trees, task.forest.n_scores
-    raw = np.concatenate(TreesOnRows(task).added_up("partial scores", _of_all_trees, list))
+    raw = np.concatenate(added_up(task, "partial scores", _of_all_trees, list))
     scores = Scores(np.full(n_rows, n_trees, dtype=np.int32), raw, np.zeros((n_rows, 0)))
     return replace(Sums.nothing(n_rows, 0, n_scores), scores=scores)
 
@@ -79,23 +90,20 @@ def _of_all_trees(partial_scores: NDArray[Any], _: Int64s) -> list[Floats]:
     return [partial_scores[:, -1].astype(np.float64)]
 
 
-def _add_up(
-    walk: Pass, threshold: float, rows: range, n_rows: int, means: bool = False, check: BagCheck | None = None
-) -> Sums:
-    """Add up the votes and scores of consecutive rows among all ``n_rows``; ``check`` as in `Pass.batches`."""
-    forest, sums = walk.forest, None
-    shape, leaf_class = (n_rows, len(forest.classes), forest.n_scores), forest.leaf_class(threshold)
+def _add_up(walk: Pass, rows: range, threshold: float, n_rows: int, means: bool = False) -> tuple[Sums, Floats]:
+    """The votes and scores of consecutive rows among all ``n_rows``, and what they add to the leaves, as a proof."""
+    forest, bags = walk.forest, walk.bags
+    n_bags = 1 if bags is None else bags.take(0, 1).shape[2]
+    sums = Sums.nothing(n_rows, len(forest.classes), forest.n_scores, forest.n_trees, n_bags, rows)
+    if means:
+        mean, n_votes = np.zeros((len(rows), forest.n_scores)), np.zeros((len(rows), n_bags), dtype=np.int32)
+        sums = replace(sums, means=Means(mean, n_votes))
+    check, leaf_class = None if bags is None else BagCheck(forest, bags), forest.leaf_class(threshold)
     with np.errstate(over="ignore", invalid="ignore"):  # an error later, if deviations are needed
         for batch in walk.batches(_WHAT, check=check):
-            if sums is None:
-                n_bags = 1 if batch.seen is None else batch.seen.shape[2]
-                sums = Sums.nothing(*shape, forest.n_trees, n_bags, rows)
-                of_all = Means(np.zeros((len(rows), shape[2])), np.zeros((len(rows), n_bags), dtype=np.int32))
-                sums = replace(sums, means=of_all if means else None)
             add = partial(_add, sums, batch, batch.leaves.in_double, leaf_class, rows.start + batch.rows.start)
             each_range(add, len(batch.leaves.leaf), ROWS_PER_THREAD)
-    assert sums is not None
-    return sums
+    return sums, np.zeros(0) if check is None else check.rebuilt
 
 
 def _add(sums: Sums, batch: Batch, table: Floats, leaf_class: LeafClass, first: int, start: int, stop: int) -> None:
@@ -175,36 +183,3 @@ def pair_oob_trees(leaves: LeafIds, seen: Bools | None) -> tuple[LeafIds, Bools]
 def oob_order(seen: Bools) -> NDArray[np.intp]:
     """Index of the tree of each class that takes part in each vote; same shape as the mask."""
     return np.argsort(seen.view(np.uint8), axis=1, kind="stable")
-
-
-# Rows that lie elsewhere
-
-
-def count_part(
-    rows: range, X: Any, forest: Forest, threshold: float, n_rows: int, means: bool, *own: Any
-) -> tuple[Sums, Floats | None]:
-    """Add up votes and scores on a part of the rows, and the rows in each leaf, which prove the bags of all parts."""
-    walk = Pass(forest, len(rows), leaf_lookup(forest, forest.open(X), n_rows), *own)
-    check = None if walk.bags is None else BagCheck(forest, walk.bags)
-    return _add_up(walk, threshold, rows, n_rows, means, check), None if check is None else check.rebuilt
-
-
-def _count_elsewhere(task: Task, means: bool) -> Sums:
-    """Count each part of the rows where it lies; prove the bags here."""
-    bags, group_inbag = task.bags, GroupInbag.of(task.bags, task.groups)
-    check = None if bags is None else BagCheck(task.forest, bags)
-    assert isinstance(task.X, DistributedRows)
-    assert bags is None or isinstance(bags, LaidOutBags)
-
-    def own(rows: range) -> tuple[Bags | None, GroupInbag | None]:
-        bounds = rows.start, rows.stop
-        return bags and bags.part(*bounds), group_inbag and group_inbag.part(*bounds)
-
-    parts, sent = [], (task.forest, task.threshold, task.n_rows, means)
-    for sums, rebuilt in task.X.each(count_part, *sent, own=own, what=_WHAT):
-        parts.append(sums)
-        if check is not None:
-            check.rebuilt += rebuilt
-    if check is not None:
-        check.conclude()
-    return stacked(parts)

@@ -92,8 +92,7 @@ def few_votes(
     if enough is not None:
         advice = f": train at least {how_many(enough, 'tree')}{', or give validation rows' if oob else ''}"
     if oob and votes_per_row < FEW_OUT_OF_BAG * n_trees:
-        few = in_percent(votes_per_row / n_trees)
-        advice += f". Only {few} of the trees may vote on a training row: train with a smaller bagging fraction"
+        advice += ", or train with a smaller bagging fraction"
     text = f"{votes_per_row:.1f} votes per row, from {how_many(n_trees, 'tree')}, are too few to tell {what}"
     return FewVotesError(f"{text}; it takes at least {fewest}{advice}", enough=enough)
 
@@ -152,9 +151,7 @@ class Coverage:
 
         None if the numbers of votes differ only by chance.
         """
-        if not self.is_uneven:
-            return None
-        return np.where(self.n_votes > 0, 1 + np.floor(np.log2(np.maximum(self.n_votes, 1))), 0).astype(np.int64)
+        return np.frexp(self.n_votes)[1].astype(np.int64) if self.is_uneven else None
 
     def problem(self, what: str, *, of_these_trees: bool = False) -> FewVotesError | None:
         """Why these votes do not tell ``what`` about fresh rows; None if they do.
@@ -204,10 +201,10 @@ class Coverage:
         if not poor:
             return None
         place = min(poor, key=lambda place: float(self.n_votes[kind == place].mean()))
-        own, others = self.n_votes[kind == place], self.n_votes[kind != place]
-        mean = float(own.mean())
-        text = f"the {how_many(len(own), 'row')} {names[place]} have {mean:.1f} out-of-bag votes on average, and "
-        text += f"{in_percent(float(np.mean(own == 0)))} of them none; the others have {others.mean():.1f}"
+        own, mean_of_others = self.n_votes[kind == place], float(self.n_votes[kind != place].mean())
+        mean, without = float(own.mean()), in_percent(float(np.mean(own == 0)))
+        text = f"the {how_many(len(own), 'row')} {names[place]} have {mean:.1f} out-of-bag votes on average ({without} "
+        text += f"of them none), the others {mean_of_others:.1f}"
         enough = _trees_for(fewest, max(mean, 1.0 / len(own)), self.n_trees) if mean < fewest else None
         return self._error(text, f"{what}, which takes {fewest} votes on rows of each kind", enough)
 
@@ -233,21 +230,20 @@ class Coverage:
 
     def _error(self, text: str, what: str, enough: int | None) -> FewVotesError:
         """The error for votes that are few because of how the bags were drawn."""
-        cause, advice = "groups are large, and every tree saw some row of them", "with smaller bags"
+        cause, advice = "groups are large, and every tree saw some row of them", "train with smaller bags"
         if self.is_uneven:
             cause = "the bags were not drawn evenly, as with class_weight='balanced' or a fraction for each class"
-            advice = f"with class_weight='balanced_subsample', which draws bags evenly, or {advice}"
+            advice += ", or class_weight='balanced_subsample'"
         if enough is not None:
-            advice = f"at least {how_many(enough, 'tree')}, or {advice}"
+            advice = f"train at least {how_many(enough, 'tree')}, or {advice}"
         advice += f"; or give validation rows{by_nature_advice(self.groups.by)}"
-        return FewVotesError(f"{text}: {cause}. So these votes cannot tell {what}: train {advice}", enough=enough)
+        return FewVotesError(f"{text}: {cause}. So these votes cannot tell {what}: {advice}", enough=enough)
 
 
 def _trees_for(fewest: int, votes_per_row: float, n_trees: int) -> int | None:
     """Number of trees that gives the ``fewest`` votes per row, to two digits; None if nobody would train so many."""
-    if votes_per_row <= 0.0:
+    trees = 1.1 * fewest * n_trees / votes_per_row if votes_per_row > 0.0 else math.inf
+    if trees > _MOST_TREES:
         return None
-    trees = 1.1 * fewest * n_trees / votes_per_row
     unit = 10.0 ** max(0.0, math.floor(math.log10(trees)) - 1.0)
-    enough = int(math.ceil(trees / unit) * unit)
-    return enough if enough <= _MOST_TREES else None
+    return int(math.ceil(trees / unit) * unit)

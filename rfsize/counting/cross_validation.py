@@ -13,7 +13,7 @@ from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, check_cv
 from rfsize._util import Int64s, class_indices, sample_weights, whole
 from rfsize.counting.collect import outputs_of
 from rfsize.counting.groups import NO_GROUPS, Groups, resolve_groups, warning_of_copies
-from rfsize.counting.outputs import TreeOutputs
+from rfsize.counting.outputs import TreeOutputs, predictor_of, sums_of
 from rfsize.counting.sums import PartSums, Scores, Sums, stacked
 from rfsize.counting.task import Task, rows_elsewhere
 from rfsize.counting.votes import Votes
@@ -85,10 +85,9 @@ def held_out_folds(cv: Any, label: NDArray[Any], groups: Groups, *, stratified: 
         if np.isin(held_out, train).any() or held_out_before[held_out].any():
             raise ValueError("cv must hold out each row at most once, and must not train on the rows that it holds out")
         if belong is not None and np.isin(belong[held_out], belong[train]).any():
-            others = "copies" if groups.by == "copies" else "others of the same group"
             raise ValueError(
-                f"cv holds out rows, and trains their forest on {others}: give a splitter that keeps groups together, "
-                "such as StratifiedGroupKFold, or groups='rows' if each row stands alone"
+                "cv trains the forest of a fold on rows of groups that it holds out: give a splitter that keeps groups "
+                "together, such as StratifiedGroupKFold, or groups='rows' if each row stands alone"
             )
         held_out_before[held_out] = True
     return folds
@@ -108,17 +107,12 @@ def _splitter(cv: Any, label: NDArray[Any], groups: Groups, *, stratified: bool)
 def _checked_fold(pair: Any, n_rows: int) -> Fold:
     """Rows to train on and rows held out, in order, because the frameworks take subsets in order."""
     if not hasattr(pair, "__len__") or len(pair) != 2:
-        raise ValueError(
-            "each fold in cv must be a pair of arrays, the rows to train on and those held out, found a "
-            f"{type(pair).__name__}: give list(splitter.split(X, y)), or the splitter"
-        )
+        raise ValueError(f"a fold of cv is a {type(pair).__name__}: give pairs, rows to train on and rows to hold out")
     train, held_out = (np.asarray(rows) for rows in pair)
     for index in (train, held_out):
         fits = index.dtype.kind in "iu" and index.ndim == 1 and index.size > 0
         if not fits or index.min() < 0 or index.max() >= n_rows or len(np.unique(index)) < index.size:
-            raise ValueError(
-                f"the folds of cv must be arrays of row numbers from 0 to {n_rows - 1}, each once, found {index}"
-            )
+            raise ValueError(f"folds of cv must hold row numbers from 0 to {n_rows - 1}, each once, found {index}")
     return np.sort(train).astype(np.int64), np.sort(held_out).astype(np.int64)
 
 
@@ -146,35 +140,30 @@ def outputs_of_folds(
     of_folds = dict.fromkeys(caution for _, fold in parts for caution in fold.warnings)
     knowing_all = [(rows, fold) for rows, fold in parts if len(fold.classes) == len(classes)]
     first = (knowing_all or parts)[0][1]
-    predictor = None if first.predictor is None else replace(first.predictor, classes=classes)
-    outputs = TreeOutputs(
-        n_rows,
-        first.n_trees,
-        _votes_of_folds(parts, classes, n_rows) if len(classes) else None,
-        predictor=predictor,
-        source="cross-validation",
-        groups=groups,
-        warnings=(*of_folds, *warning_of_copies(groups)),
-    )
-    sums = [fold.sums for _, fold in knowing_all if fold.sums is not None]
-    if not sums:
-        return outputs
-    numbers = [rows for rows, _ in knowing_all]
+    predictor = replace(predictor_of(first), classes=classes)
+    votes = _votes_of_folds(parts, classes, n_rows) if len(classes) else None
+    counts = np.zeros((n_rows, 0), dtype=np.int32) if votes is None else votes.counts
+    sums = _sums_of_folds(knowing_all, counts) if knowing_all else None
+    warnings = *of_folds, *warning_of_copies(groups)
+    described: dict[str, Any] = {"source": "cross-validation", "groups": groups, "warnings": warnings}
+    return TreeOutputs(n_rows, first.n_trees, votes, sums, predictor, **described)
+
+
+def _sums_of_folds(parts: Sequence[tuple[Int64s, TreeOutputs]], counts: NDArray[np.int32]) -> Sums:
+    """The sums of folds that know all classes, beside the ``counts`` of all rows."""
+    numbers, sums = [rows for rows, _ in parts], [sums_of(fold) for _, fold in parts]
     # Rows that no fold holds out count as scored by no tree. With many rows, each fold scores only some of its own.
     number = np.concatenate([rows[fold.scores.number] for rows, fold in zip(numbers, sums, strict=True)])
-    scored = np.delete(np.arange(n_rows), np.setdiff1d(np.concatenate(numbers), number))
+    scored = np.delete(np.arange(len(counts)), np.setdiff1d(np.concatenate(numbers), number))
     places, joined = np.searchsorted(scored, number), stacked([fold.scores for fold in sums])
-    scores = replace(Scores.nothing(len(scored), joined.n_scores), rows=None if len(scored) == n_rows else scored)
+    scores = replace(Scores.nothing(len(scored), joined.n_scores), rows=None if len(scored) == len(counts) else scored)
     for name in ("n_votes", "mean", "scatter"):
         getattr(scores, name)[places] = getattr(joined, name)
-    part_sums = PartSums.of_forests([fold.parts for fold in sums], numbers)
-    counts = np.zeros((n_rows, 0), dtype=np.int32) if outputs.voted is None else outputs.voted.counts
-    return replace(outputs, sums=Sums(counts, scores, part_sums))
+    return Sums(counts, scores, PartSums.of_forests([fold.parts for fold in sums], numbers))
 
 
 def _votes_of_folds(parts: Sequence[tuple[Int64s, TreeOutputs]], classes: NDArray[Any], n_rows: int) -> Votes:
-    counts = np.zeros((n_rows, len(classes)), dtype=np.int32)
+    counts, first = np.zeros((n_rows, len(classes)), dtype=np.int32), parts[0][1]
     for rows, fold in parts:
         counts[rows[:, None], class_indices(classes, fold.classes, len(fold.classes))] = fold.votes.counts
-    first = parts[0][1]
     return Votes(counts, classes, first.n_trees, threshold=first.votes.threshold)

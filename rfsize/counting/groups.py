@@ -116,29 +116,20 @@ def _labels(groups: ArrayLike, n_rows: int) -> NDArray[Any]:
     except ValueError:  # rows of several lengths
         label = np.zeros(0)
     if label.shape != (n_rows,):
-        raise ValueError(
-            f"groups must hold one label for each of the {n_rows} training rows, found an array of shape "
-            f"{label.shape}; 'copies' makes groups of identical rows, 'rows' leaves each row alone"
-        )
-    is_list = isinstance(groups, (list, tuple))
-    if label.dtype.kind == "O" or (is_list and label.dtype.kind not in "biu"):
-        values: list[Any] = list(groups) if is_list else label.tolist()  # type: ignore[arg-type]
+        raise ValueError(f"groups must hold one label for each of the {n_rows} training rows, found {label.shape}")
+    has_none = label != label
+    if label.dtype.kind in "OUS":  # in a list, NumPy makes text of numbers beside text
+        values: list[Any] = list(groups) if isinstance(groups, (list, tuple)) else label.tolist()
         number: dict[Any, int] = {}
         try:
             label = np.array([number.setdefault(value, len(number)) for value in values])
         except TypeError:
             raise ValueError("groups must hold labels such as numbers or text, found others") from None
         has_none = np.array([is_missing(value) for value in values])
-    else:
-        has_none = label != label
-    if isinstance(groups, np.ma.MaskedArray):
-        has_none = has_none | np.ma.getmaskarray(groups)
     missing = np.flatnonzero(has_none)
     if missing.size:
-        raise ValueError(
-            f"groups has no label for row {missing[0]} ({how_many(missing.size, 'row')} in all): give rows that "
-            "belong to no other a label of their own"
-        )
+        rows = how_many(missing.size, "row")
+        raise ValueError(f"groups has no label for row {missing[0]} ({rows} in all): give each row a label")
     return label
 
 
@@ -243,7 +234,7 @@ def resolve_groups(groups: str | ArrayLike | None, X: Any, n_rows: int) -> Group
         return Groups("unknown")
     raise ValueError(
         "groups='copies' compares the training rows, and the data do not hold them: make a lightgbm.Dataset with "
-        "free_raw_data=False, or a DMatrix in place of a QuantileDMatrix, or give the group of each row"
+        "free_raw_data=False, or a DMatrix, or give the group of each row"
     )
 
 
@@ -273,9 +264,8 @@ def warning_of_copies(groups: Groups) -> tuple[Caution, ...]:
     if groups.by != "rows" or groups.copied is None or groups.copied < _FEW_COPIES:
         return ()
     text = (
-        f"{in_percent(groups.copied)} of the training rows have a copy, and each row counts as it is. If rows were "
-        "repeated or oversampled before the training, give groups='copies'; if equal rows are different cases, "
-        "groups='rows'"
+        f"{in_percent(groups.copied)} of the training rows have a copy, and each row counts as it is: give "
+        "groups='copies' if rows were repeated before the training, groups='rows' if equal rows are different cases"
     )
     return (Caution(ForestWarning, text),)
 
@@ -289,17 +279,16 @@ def _hashes(chunk: Chunk) -> Hashes:
 
     Among ten million rows, two different rows share a hash with a probability of 3e-6.
     """
-    hashes, start = np.zeros(chunk.n_rows, dtype=np.uint64), 0
-    while start < chunk.n_rows:
+    hashes = np.zeros(chunk.n_rows, dtype=np.uint64)
+    for start in range(0, chunk.n_rows, _ROWS):
         stop = min(chunk.n_rows, start + _ROWS)
         values = chunk.read(start, stop)
         if issparse(values):
             # Differences of sums are exact, because they are taken modulo 2⁶⁴.
             total = np.append(np.uint64(0), np.cumsum(_mixed(_bits(values.data), values.indices), dtype=np.uint64))
-            hashes[start:stop] = total[values.indptr[1:]] - total[values.indptr[:-1]]
+            hashes[start:stop] = np.diff(total[values.indptr])
         else:
             hashes[start:stop] = _mixed(_bits(values), np.arange(values.shape[1])).sum(axis=1, dtype=np.uint64)
-        start = stop
     return hashes
 
 

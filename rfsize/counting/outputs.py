@@ -86,9 +86,7 @@ class TreeOutputs:
             If the forest is for regression: its trees cast no votes.
         """
         if self.voted is None:
-            raise NotAForestError(
-                "a regression forest casts no votes: take predict() or scores, or rfsize.oob_predict(model, X)"
-            )
+            raise NotAForestError("a regression forest casts no votes: take scores, or predict()")
         return self.voted
 
     @property

@@ -24,21 +24,14 @@ def filled_labels(
     if fill is not None:
         return _with_fill(labels, is_known, fill)
     if not is_known.all():
-        raise FewVotesError(
-            f"{_without_votes(is_known)}. They have no label: choose one by fill=, such as fill={_unused(labels)!r}, "
-            "or take outputs.predict_proba() or rfsize.oob_predict_proba(model, X), which give NaN for them"
-        )
+        raise FewVotesError(f"{_without_votes(is_known)}: choose a label, such as fill={_unused(labels)!r}, for them")
     return np.asarray(labels)
 
 
 def filled(predicted: NDArray[Any], is_known: Bools, votes: Coverage, fill: Any) -> NDArray[Any]:
     """Predictions, with ``fill`` (or NaN if that is None) for rows that no tree may vote on."""
     if not _warn_of_coverage(votes) and fill is None and not is_known.all():
-        warn(
-            f"{_without_votes(is_known)}. Their prediction is NaN: leave them out, or train more trees, or train with "
-            "a smaller bagging fraction",
-            ForestWarning,
-        )
+        warn(f"{_without_votes(is_known)}: their prediction is NaN. Leave them out, or train more trees", ForestWarning)
     mask = is_known if predicted.ndim == 1 else is_known[:, None]
     return _with_fill(predicted, mask, np.nan if fill is None else fill)
 
@@ -66,10 +59,8 @@ def _with_fill(predicted: NDArray[Any], mask: Bools, fill: Any) -> NDArray[Any]:
     fits = value.ndim == 0 and value.dtype.kind in (_NUMBERS if are_numbers else predicted.dtype.kind)
     # No integer type holds, for example, large unsigned labels and -1.
     if not fits or (wide.kind == "f" and predicted.dtype.kind + value.dtype.kind in ("ui", "iu")):
-        raise ValueError(
-            f"fill must be a {'number' if are_numbers else 'word'}, as the predictions are, and {predicted.dtype} must "
-            f"go with it, found {fill!r}: give another, such as fill={_unused(predicted)!r}"
-        )
+        kind = "number" if are_numbers else "word"
+        raise ValueError(f"fill={fill!r} is no {kind} that fits {predicted.dtype}: give {_unused(predicted)!r}")
     return np.where(mask, predicted.astype(wide) if are_numbers else predicted, value)
 
 
@@ -77,6 +68,4 @@ def _unused(labels: NDArray[Any]) -> Any:
     """A value that is none of the labels."""
     if labels.dtype.kind not in _NUMBERS:
         return "unknown"
-    if labels.dtype.kind == "u":
-        return int(np.setdiff1d(np.arange(labels.size + 1), labels)[0])
-    return -1 if not (labels == -1).any() else int(labels.min()) - 1
+    return int(labels.max()) + 1 if labels.dtype.kind == "u" else int(min(labels.min(), 0)) - 1

@@ -95,11 +95,6 @@ def stacked(records: Sequence[_Record]) -> _Record:
     return replace(records[0], **joined)  # type: ignore[type-var]
 
 
-def n_bytes(record: Any) -> int:
-    """Bytes of all arrays of a record."""
-    return record.nbytes if isinstance(record, np.ndarray) else sum(map(n_bytes, _contents(record).values()))
-
-
 @dataclass(frozen=True, eq=False)
 class Means:
     """Mean scores of rows.
@@ -392,11 +387,10 @@ class Sums:
         scores = replace(Scores.nothing(len(scored), n_scores), rows=None if every == 1 else scored)
         every, most = rows_and_parts(n_rows, n_trees, n_scores)
         number, n_parts = own[own % every == 0], min(n_trees, most)
-        votes, total = (
-            np.zeros((len(number), N_BLOCKS, n_classes), np.int32),
-            np.zeros((len(number), n_parts, n_scores)),
-        )
-        parts = PartSums(number, n_rows, n_trees, votes, total, np.zeros((len(number), n_parts, n_bags), np.uint16))
+        votes = np.zeros((len(number), N_BLOCKS, n_classes), np.int32)
+        total = np.zeros((len(number), n_parts, n_scores))
+        n_scored = np.zeros((len(number), n_parts, n_bags), np.uint16)
+        parts = PartSums(number, n_rows, n_trees, votes, total, n_scored)
         return cls(np.zeros((len(own), n_classes), np.int32), scores, parts)
 
     @cached_property

@@ -6,7 +6,7 @@ The proof compares the rows of the rebuilt bags, leaf by leaf, with what the mod
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -40,12 +40,6 @@ class BagCheck:
 
     def __init__(self, forest: Model, bags: Bags) -> None:
         self.bags, self._framework, self._trees = bags, forest.framework, forest.ensemble
-        self._advice = bags.advice
-        if forest.transform is not None:
-            self._advice += (
-                " A step whose fit_transform gives other rows than its transform, as that of TargetEncoder, leaves "
-                "none to prove by."
-            )
         self.rebuilt: Floats = np.zeros(0 if self._trees is None else self._trees.cover.size)
 
     def add(self, start: int, stop: int, leaf: NDArray[Any], inbag: Bools) -> None:
@@ -53,12 +47,6 @@ class BagCheck:
         if self.bags.need_proof:
             value = np.ascontiguousarray(self.bags.row_mass(start, stop))
             _core.add_at_leaves(np.ascontiguousarray(leaf, np.int64), np.ascontiguousarray(inbag), value, self.rebuilt)
-
-    @property
-    def is_exceeded(self) -> bool:
-        """Whether the rows so far fill some leaf beyond what all training rows can."""
-        trees = self._trees
-        return trees is not None and bool((self.bags.exceeded(trees, self.rebuilt) & trees.has_cover).any())
 
     def conclude(self) -> None:
         """Raise `InbagError` if rows in the leaves differ from those that the bags imply."""
@@ -72,7 +60,7 @@ class BagCheck:
             raise InbagError(
                 f"the in-bag rows could not be proven: in {wrong.size} of {trees.tree_start.size} trees, the first of "
                 f"them tree {wrong[0] // trees.trees_per_iteration}, the rebuilt bag does not match the leaf counts "
-                f"that {self._framework} stored. {self._advice} Otherwise take {FRESH_ROWS}"
+                f"that {self._framework} stored. {self.bags.advice} Otherwise take {FRESH_ROWS}"
             )
 
 
@@ -226,7 +214,8 @@ class Task:
         if elsewhere is not None:
             forest.refuse_steps("the steps of a Pipeline transform rows in memory, and X lies on Dask's workers")
         X, layout = (forest.open(X), None) if elsewhere is None else elsewhere.opened(forest, oob=oob, missing=missing)
-        y, sample_weight, groups = (brought_here(X, values) for values in (y, sample_weight, groups))
+        if isinstance(X, DistributedRows):
+            y, sample_weight, groups = map(X.here, (y, sample_weight, groups))
         weight = None if oob and y is None else sample_weight  # else given only to prove the bags
         task, n_rows = cls(forest, X, None, threshold, y=y, sample_weight=weight), X.n_rows
         if check is not None:
@@ -251,17 +240,18 @@ class Task:
         return self.X.n_rows
 
     @property
-    def layout(self) -> Layout:
-        """How the rows were laid out in training, if they are the training rows."""
-        return self.X.layout(None) if isinstance(self.X, DistributedRows) else Layout.alone(self.n_rows)
-
-    @property
     def predictor(self) -> Predictor:
         """Turns mean scores into the forest's predictions."""
         forest, trees = self.forest, self.forest.ensemble
         by_score = trees is not None and trees.conventions.labels_of_scores and self.threshold == 0.5
-        cut = forest.raw_threshold(0.5) if by_score else None
+        cut = self.cut if by_score else None
         return Predictor(forest.classes, forest.link, self.threshold, forest.voting_at(self.threshold), cut)
+
+    @property
+    def cut(self) -> float:
+        """Class 1 is predicted if the raw score is above the cut; 0 if there are several scores, or no classes."""
+        forest = self.forest
+        return forest.raw_threshold(self.threshold) if forest.n_scores == 1 and forest.classes.size else 0.0
 
     @cached_property
     def walk(self) -> Pass:
@@ -269,9 +259,30 @@ class Task:
         of_groups = GroupInbag.of(self.bags, self.groups)
         return Pass(self.forest, self.n_rows, leaf_lookup(self.forest, self.X), self.bags, of_groups)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """The fields; the cached pass is made again on demand."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+def in_parts(task: Task, work: Callable[..., Any], *sent: Any, what: str) -> Iterator[Any]:
+    """The results of ``work(pass, numbers of the rows, *sent)``: of all rows, or of each part that lies elsewhere.
+
+    A part goes down the trees where it lies, so ``work`` and ``sent`` must be picklable; ``what`` names a progress bar.
+    """
+    if not isinstance(task.X, DistributedRows):
+        yield work(task.walk, range(task.n_rows), *sent)
+        return
+    bags, group_inbag = task.bags, GroupInbag.of(task.bags, task.groups)
+    assert bags is None or isinstance(bags, LaidOutBags)
+
+    def own(rows: range) -> tuple[Bags | None, GroupInbag | None]:
+        bounds = rows.start, rows.stop
+        return bags and bags.part(*bounds), group_inbag and group_inbag.part(*bounds)
+
+    yield from task.X.each(_work_there, work, task.forest, task.n_rows, *sent, own=own, what=what)
+
+
+def _work_there(rows: range, X: Any, work: Callable[..., Any], forest: Model, n_rows: int, *rest: Any) -> Any:
+    """The result of a part of the rows; the bags and the groups of its rows come last."""
+    *sent, bags, group_inbag = rest
+    walk = Pass(forest, len(rows), leaf_lookup(forest, forest.open(X), n_rows), bags, group_inbag)
+    return work(walk, rows, *sent)
 
 
 def check_truth(task: Task) -> None:
@@ -295,11 +306,6 @@ def checked_truth(
 def rows_elsewhere(X: Any) -> Any:
     """Rows on Dask's workers, as `rfsize.dask.rows` wraps them; None for rows in this process."""
     return import_module("rfsize.dask").rows(X) if lies_elsewhere(X) else None
-
-
-def brought_here(X: Any, values: Any) -> Any:
-    """Labels, weights or groups of the rows ``X``, brought to this process if they lie elsewhere."""
-    return X.here(values) if isinstance(X, DistributedRows) else values
 
 
 def tree_votes(task: Task) -> NDArray[np.int32]:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rfsize._util import Caution, Int64s, give
-from rfsize.counting.task import BagCheck, Task
+from rfsize.counting.task import BagCheck, Pass, Task, in_parts
 from rfsize.exceptions import InbagError, TrainingRowsWarning
-from rfsize.models.bags import Bags
+from rfsize.models.bags import Bags, Layout
 from rfsize.models.ensemble import LeafIds
 from rfsize.models.framework import read_model, refuse_regression
-from rfsize.models.model import Model, learning_rate_of
-from rfsize.models.rows import DistributedRows
+from rfsize.models.model import learning_rate_of
+from rfsize.models.rows import Rows
 
 # Fresh rows overfill some leaf long before all of them are counted, so leaves are checked after each part of the rows:
 # number of parts, and fewest rows in a part.
@@ -66,9 +67,10 @@ def _proven_bags(task: Task, y: Any, sample_weight: Any) -> Bags | None:
     if task.bags is not None:
         return None
     is_given = y is not None or sample_weight is not None
-    for given in ((None, None), (y, sample_weight)) if is_given else ((None, None),):
+    layout = Layout.alone(task.n_rows) if isinstance(task.X, Rows) else task.X.layout(None)
+    for given in ((None, None), (y, sample_weight))[: 1 + is_given]:
         try:
-            bags = task.forest.likely_bags(task.layout, *given)
+            bags = task.forest.likely_bags(layout, *given)
         except ValueError:  # labels or weights differ from those of training, or bags cannot be drawn again
             continue
         if bags is not None and _proves(task, bags):
@@ -78,15 +80,15 @@ def _proven_bags(task: Task, y: Any, sample_weight: Any) -> Bags | None:
 
 def _proves(task: Task, bags: Bags) -> bool:
     """Whether the leaf counts prove that the bags were drawn from these rows."""
-    check, most = BagCheck(task.forest, bags), max(_FEWEST_ROWS, -(-task.n_rows // _PARTS))
+    trees, check, most = task.forest.ensemble, BagCheck(task.forest, bags), max(_FEWEST_ROWS, -(-task.n_rows // _PARTS))
+    assert trees is not None
     for _ in replace(task.walk, bags=bags).batches("rows", most_rows=most, check=check):
-        if check.is_exceeded:
+        if (bags.exceeded(trees, check.rebuilt) & trees.has_cover).any():
             return False
-    try:
+    with suppress(InbagError):
         check.conclude()
-    except InbagError:
-        return False
-    return True
+        return True
+    return False
 
 
 # Rows for certificates, which must not be training rows
@@ -107,87 +109,51 @@ _CELLS = 6
 _WHAT = "scores of trees"  # of a progress bar
 
 
-@dataclass(frozen=True, eq=False)
-class TreesOnRows:
-    """A model, and rows that it was not trained on."""
+def fresh_rows(
+    model: Any, X: Any, *, casts_votes: bool, threshold: float | None = None, missing: float | None = None
+) -> Task:
+    """A model, and rows that it was not trained on; ``casts_votes`` if the trees are to vote.
 
-    rows: Task
-
-    @classmethod
-    def of(
-        cls, model: Any, X: Any, *, casts_votes: bool, threshold: float | None = None, missing: float | None = None
-    ) -> TreesOnRows:
-        """Check a model and rows.
-
-        Raises
-        ------
-        ValueError
-            If the rows are the training rows, or do not fit the model.
-        """
-        forest = read_model(model, missing=missing)
-        if casts_votes:
-            refuse_regression(forest)
-        rows = Task.of(forest, X, threshold=threshold)
-        refuse_training_rows(rows)
-        give(learning_rate_of(rows.forest, labels_at=rows.threshold if casts_votes else None))
-        return cls(rows)
-
-    @property
-    def forest(self) -> Model:
-        """The model."""
-        return self.rows.forest
-
-    @property
-    def n_members(self) -> int:
-        """Number of trees after which a row may stop; those that grew in parallel count singly."""
-        ensemble = self.forest.ensemble
-        return self.forest.n_trees * (1 if ensemble is None else ensemble.parallel_trees)
-
-    @property
-    def threshold(self) -> float | None:
-        """Class 1 is predicted if its probability is above the threshold; None if there are not two classes."""
-        return self.rows.threshold if self.forest.classes.size == 2 else None
-
-    @property
-    def cut(self) -> float:
-        """Class 1 is predicted if the mean score is above the cut; 0 if there are several scores, or no classes."""
-        forest = self.forest
-        return forest.raw_threshold(self.rows.threshold) if forest.n_scores == 1 and forest.classes.size else 0.0
-
-    def added_up(self, outputs: Outputs, read: Read[Total], nothing: Callable[[], Total]) -> Total:
-        """Call ``read`` on each block of outputs, in the order of the rows, and add up what it returns.
-
-        ``nothing`` makes the total to start from. Rows on workers are read there, so then ``read`` and ``nothing`` must
-        be picklable.
-        """
-        rows, total = self.rows, nothing()
-        if not isinstance(rows.X, DistributedRows):
-            return self._added_to(total, outputs, read, 0)
-        sent = rows.forest, rows.threshold, outputs, read, nothing
-        for part in rows.X.each(_read_there, *sent, what=_WHAT):
-            total += part
-        return total
-
-    def _added_to(self, total: Any, outputs: Outputs, read: Read[Any], first: int) -> Any:
-        forest = self.forest
-        of_leaves: dict[Outputs, Callable[[LeafIds], NDArray[Any]]] = {
-            "scores": lambda leaves: leaves.scores,
-            "partial scores": forest.partial_scores,
-            "values": forest.leaf_values,
-            "votes": forest.leaf_class(self.rows.threshold),
-        }
-        for batch in self.rows.walk.batches(_WHAT, cells=_CELLS * self.n_members * forest.n_scores):
-            number = np.arange(first + batch.rows.start, first + batch.rows.stop)
-            total += read(of_leaves[outputs](batch.leaves), number)
-        return total
+    Raises
+    ------
+    ValueError
+        If the rows are the training rows, or do not fit the model.
+    """
+    forest = read_model(model, missing=missing)
+    if casts_votes:
+        refuse_regression(forest)
+    task = Task.of(forest, X, threshold=threshold)
+    refuse_training_rows(task)
+    give(learning_rate_of(forest, labels_at=task.threshold if casts_votes else None))
+    return task
 
 
-def _read_there(
-    rows: range, X: Any, forest: Model, threshold: float, outputs: Outputs, read: Read[Any], nothing: Any
+def added_up(task: Task, outputs: Outputs, read: Read[Total], nothing: Callable[[], Total]) -> Total:
+    """Call ``read`` on each block of outputs, in the order of the rows, and add up what it returns.
+
+    ``nothing`` makes the total to start from. Rows on workers are read there, so then ``read`` and ``nothing`` must be
+    picklable.
+    """
+    total: Any = nothing()
+    for part in in_parts(task, _add_up, task.threshold, outputs, read, nothing, what=_WHAT):
+        total += part
+    return total
+
+
+def _add_up(
+    walk: Pass, rows: range, threshold: float, outputs: Outputs, read: Read[Any], nothing: Callable[[], Any]
 ) -> Any:
-    """Add up a piece of the rows on the worker that holds it."""
-    there = TreesOnRows(Task(forest, forest.open(X), None, threshold))
-    return there._added_to(nothing(), outputs, read, rows.start)
+    forest, total = walk.forest, nothing()
+    of_leaves: dict[Outputs, Callable[[LeafIds], NDArray[Any]]] = {
+        "scores": lambda leaves: leaves.scores,
+        "partial scores": forest.partial_scores,
+        "values": forest.leaf_values,
+        "votes": forest.leaf_class(threshold),
+    }
+    for batch in walk.batches(_WHAT, cells=_CELLS * forest.n_members * forest.n_scores):
+        number = np.arange(rows.start + batch.rows.start, rows.start + batch.rows.stop)
+        total += read(of_leaves[outputs](batch.leaves), number)
+    return total
 
 
 def one_in(every: int, place: Int64s) -> NDArray[np.bool_]:

@@ -7,7 +7,6 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from operator import index
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -90,13 +89,13 @@ class Layout:
         """
         lengths = np.asarray(lengths, dtype=np.int64)
         try:
-            held = [[index(part) for part in parts] for parts in machines]
-        except TypeError:  # machines is not a list of lists of whole numbers
+            held = [list(parts) for parts in machines]
+        except TypeError:  # machines is not a list of lists
             held = []
         if sorted(itertools.chain.from_iterable(held)) != list(range(len(lengths))):
             raise ValueError(
-                f"layout must list the partitions of X on each worker, each of 0 to {len(lengths) - 1} "
-                f"once; found {machines!r}"
+                f"layout must list, for each worker, its partitions of X, each of 0 to {len(lengths) - 1} once; found "
+                f"{machines!r}"
             )
         first, machine = np.zeros((2, len(lengths)), dtype=np.int64)
         for number, parts in enumerate(held):
@@ -118,14 +117,11 @@ class Layout:
 
     def runs(self, start: int, stop: int) -> Iterator[Run]:
         """The runs that rows ``start`` to ``stop`` consist of."""
-        at = start
-        for run in range(int(np.searchsorted(self.ends, start, side="right")), len(self.ends)):
-            end, before = min(stop, int(self.ends[run])), int(self.ends[run - 1]) if run else 0
-            if at < end:
-                yield Run(slice(at - start, end - start), int(self.first[run]) + at - before, int(self.machine[run]))
-            at = end
-            if at == stop:
-                return
+        first, last = np.searchsorted(self.ends, (start, stop - 1), side="right").tolist()
+        for run in range(first, last + 1):
+            before = int(self.ends[run - 1]) if run else 0
+            low, high = max(start, before), min(stop, int(self.ends[run]))
+            yield Run(slice(low - start, high - start), int(self.first[run]) + low - before, int(self.machine[run]))
 
     def part(self, start: int, stop: int) -> Layout:
         """The layout of rows ``start`` to ``stop`` only; the machines keep their numbers and sizes."""
@@ -145,8 +141,6 @@ class Bags(ABC):
         True if the framework does not store which rows were in the bags, so that rfsize must prove them.
     fit : bool
         False if a quick check finds that the bags are not as large as the model says.
-    hold_all : bool
-        Whether each bag holds all rows.
     advice : str
         What a failed proof may mean for this framework, and what to do; part of an error message.
     """
@@ -154,7 +148,6 @@ class Bags(ABC):
     n_rows: int
     need_proof: bool = True
     fit: bool = True
-    hold_all: bool = False
     advice: str = "Give the training rows, all of them, in the order of training."
 
     @abstractmethod
@@ -191,8 +184,6 @@ class WholeBags(Bags):
     unit : ndarray of float64, shape (n_nodes,)
         What a row adds to the cover of each leaf.
     """
-
-    hold_all = True
 
     def __init__(self, n_rows: int, n_members: int, unit: Floats) -> None:
         self.n_rows, self._n_members, self._unit = n_rows, n_members, unit

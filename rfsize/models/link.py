@@ -82,16 +82,12 @@ class Link:
         return np.asarray(slopes)
 
     def predictions(self, score: Floats, n_classes: int) -> Floats:
-        """What a forest predicts from mean scores of shape (…, n_scores).
+        """What a forest predicts from mean scores of shape (…, n_scores); two classes have a single score.
 
         Returns the probabilities of all classes, shape (…, n_classes). For a regression, which has no classes, it
         returns one number, shape (…, 1).
         """
-        return self.probabilities(score) if n_classes else self.predicted(score)
-
-    def probabilities(self, score: Floats) -> Floats:
-        """Probabilities of all classes from mean scores, shape (…, n_classes); two classes have a single score."""
-        if score.shape[-1] > 1:
+        if not n_classes or score.shape[-1] > 1:
             return self.predicted(score)
         both = np.empty((*score.shape[:-1], 2))
         both[..., 1:] = self.predicted(score)

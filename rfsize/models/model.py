@@ -165,6 +165,11 @@ class Model(ABC):
         return self._arrays.n_trees
 
     @property
+    def n_members(self) -> int:
+        """Number of trees after which a row may stop; those that grew in parallel count singly."""
+        return self.n_trees * (1 if self.ensemble is None else self.ensemble.parallel_trees)
+
+    @property
     def n_features(self) -> int:
         return self._arrays.n_features
 
@@ -226,14 +231,10 @@ class Model(ABC):
         return lambda leaves: vote[leaves.leaf[:, :, 0]]
 
     def leaf_values(self, leaves: LeafIds) -> NDArray[np.floating[Any]]:
-        """The values that the framework adds up, in its precision, shape (n_rows, T, n_scores).
-
-        T is `n_trees`, times the parallel trees of an iteration.
-        """
+        """The values that the framework adds up, in its precision, shape (n_rows, n_members, n_scores)."""
         if self.ensemble is None:
             return leaves.scores
-        n_members = self.n_trees * self.ensemble.parallel_trees
-        return self.ensemble.nodes.value[leaves.leaf].reshape(len(leaves.leaf), n_members, -1)
+        return self.ensemble.nodes.value[leaves.leaf].reshape(len(leaves.leaf), self.n_members, -1)
 
     def partial_scores(self, leaves: LeafIds) -> NDArray[np.floating[Any]]:
         """Raw scores that the first 1, …, T iterations predict, shape (n_rows, n_trees, n_scores)."""

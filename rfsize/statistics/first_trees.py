@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from rfsize import _core
 from rfsize._util import Bools, Caution, Floats, Int64s, how_many
 from rfsize.counting.outputs import TreeOutputs, predictor_of, task_of, voting_of
-from rfsize.counting.training_rows import TreesOnRows, training_rows_error
+from rfsize.counting.task import Task
+from rfsize.counting.training_rows import added_up, training_rows_error
 from rfsize.exceptions import NotConvergedWarning, TrainingRowsWarning
 from rfsize.models.link import Link, Predictor
 from rfsize.models.model import Forest
@@ -72,7 +73,7 @@ def certify(outputs: TreeOutputs, criterion: Criterion) -> Estimate:
         raise training_rows_error()
     if outputs.task is None:
         raise ValueError("target='model' needs the model, and these outputs have none: give the model and all rows")
-    trees = TreesOnRows(outputs.task)
+    trees = outputs.task
     forest = trees.forest
     voting = voting_of(outputs, criterion.voting) if criterion.of_labels else "soft"
     if voting == "hard" and not isinstance(forest, Forest):
@@ -84,7 +85,7 @@ def certify(outputs: TreeOutputs, criterion: Criterion) -> Estimate:
         target,
         outputs.classes.tolist(),
         voting=voting if criterion.of_labels else None,
-        predict_voting=forest.voting_at(trees.rows.threshold),
+        predict_voting=forest.voting_at(trees.threshold),
     )
 
 
@@ -192,12 +193,12 @@ class Comparison:
         return np.asarray(link.predicted(mean))
 
 
-def count_first_trees(trees: TreesOnRows, target: RiskTarget, voting: str) -> AgreementCounts:
+def count_first_trees(trees: Task, target: RiskTarget, voting: str) -> AgreementCounts:
     """How many rows the first 1, …, T trees answer differently from all T trees.
 
     Parameters
     ----------
-    trees : TreesOnRows
+    trees : Task
         The trees, with the rows to predict.
     target : RiskTarget
         What must stay the same.
@@ -208,12 +209,12 @@ def count_first_trees(trees: TreesOnRows, target: RiskTarget, voting: str) -> Ag
     n_classes, n_trees = max(1, forest.classes.size), forest.n_trees
     nothing: Any = partial(np.zeros, (n_classes, 1 + n_trees), np.int64)
     if target.metric != "labels" or not isinstance(forest, Forest):
-        comparison = Comparison(trees.rows.predictor, target.metric, target.tolerance)
-        counts = trees.added_up("partial scores", partial(_by_predictions, comparison=comparison), nothing)
+        comparison = Comparison(trees.predictor, target.metric, target.tolerance)
+        counts = added_up(trees, "partial scores", partial(_by_predictions, comparison=comparison), nothing)
     elif voting == "hard":
-        counts = trees.added_up("votes", partial(_by_labels, cut=None, n_classes=n_classes), nothing)
+        counts = added_up(trees, "votes", partial(_by_labels, cut=None, n_classes=n_classes), nothing)
     else:
-        counts = trees.added_up("scores", partial(_by_labels, cut=trees.cut, n_classes=n_classes), nothing)
+        counts = added_up(trees, "scores", partial(_by_labels, cut=trees.cut, n_classes=n_classes), nothing)
     return AgreementCounts(np.arange(1, n_trees + 1), counts[:, 0], counts[:, 1:], n_trees, sizes_tried(n_trees))
 
 
@@ -303,7 +304,7 @@ def losses_of_first_trees(
 def scores_of_first_trees(outputs: TreeOutputs, sizes: list[int]) -> Floats:
     """Raw scores of the first trees on the scored rows, shape (n_sizes, n_rows, n_scores)."""
     take = partial(_of_sizes, sizes=np.array(sizes))
-    scores = np.concatenate(TreesOnRows(task_of(outputs)).added_up("partial scores", take, list), axis=1)
+    scores = np.concatenate(added_up(task_of(outputs), "partial scores", take, list), axis=1)
     assert outputs.scores is not None
     return scores[:, outputs.scores.number]
 

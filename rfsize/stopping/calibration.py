@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from rfsize import _core
 from rfsize._util import Bools, Floats, Int64s, how_many
-from rfsize.counting.training_rows import Outputs, Read, TreesOnRows, one_in
+from rfsize.counting.task import Task
+from rfsize.counting.training_rows import Outputs, Read, added_up, one_in
 from rfsize.models.link import Link
 from rfsize.statistics.certify import Certificate, ClassCounts, RiskTarget, fewest_rows
 from rfsize.stopping.rules import CHECK_EVERY, Rule, checked_trees, leads
@@ -98,7 +99,7 @@ class RuleFamily:
         return counts
 
 
-def calibrated(trees: TreesOnRows, target: RiskTarget, voting: str) -> tuple[Rule, Certificate]:
+def calibrated(trees: Task, target: RiskTarget, voting: str) -> tuple[Rule, Certificate]:
     """The rule that stops earliest among those that the rows certify, and its certificate.
 
     Raises
@@ -106,7 +107,7 @@ def calibrated(trees: TreesOnRows, target: RiskTarget, voting: str) -> tuple[Rul
     ValueError
         If there are too few rows, or they certify no rule.
     """
-    checked_trees(trees.n_members)
+    checked_trees(trees.forest.n_members)
     if target.metric != "labels":
         return _by_spread(trees, target)
     return _by_votes(trees, target) if voting == "hard" else _by_scores(trees, target)
@@ -121,11 +122,11 @@ def _sets_scale(place: Int64s) -> Bools:
 
 
 def _tested(
-    trees: TreesOnRows, target: RiskTarget, outputs: Outputs, family: RuleFamily, read: Read[Int64s], *, has_pool: bool
+    trees: Task, target: RiskTarget, outputs: Outputs, family: RuleFamily, read: Read[Int64s], *, has_pool: bool
 ) -> tuple[int, Certificate]:
     """Index of the last rule that the rows certify, -1 if they certify none, and its certificate."""
     nothing: Any = partial(np.zeros, (3, family.n_classes, family.factors.size), np.int64)
-    counts: Int64s = trees.added_up(outputs, read, nothing)
+    counts: Int64s = added_up(trees, outputs, read, nothing)
     rows, n_classes = counts[0, :, 0], trees.forest.classes.size
     total, needed = int(rows.sum()), fewest_rows(target.alpha, target.confidence)
     if has_pool and total < needed:
@@ -156,8 +157,8 @@ def factors_for(width: float, schedule: Floats) -> Floats:
 # Labels by scores
 
 
-def _by_scores(trees: TreesOnRows, target: RiskTarget) -> tuple[IntervalRule, Certificate]:
-    forest = PackedForest.of_model(trees.forest, trees.rows.threshold)
+def _by_scores(trees: Task, target: RiskTarget) -> tuple[IntervalRule, Certificate]:
+    forest = PackedForest.of_model(trees.forest, trees.threshold)
     cut, has_cut = trees.cut, trees.forest.n_scores == 1
     scale = SumScale.of(forest, has_cut=has_cut)
     if forest.is_forest:
@@ -178,14 +179,14 @@ def _by_scores(trees: TreesOnRows, target: RiskTarget) -> tuple[IntervalRule, Ce
     return IntervalRule(margin, cut if has_cut else None, not forest.is_forest, every), certificate
 
 
-def _lead_schedule(trees: TreesOnRows, forest: PackedForest, scale: SumScale, width: float) -> Floats:
+def _lead_schedule(trees: Task, forest: PackedForest, scale: SumScale, width: float) -> Floats:
     """How far the iterations after 1, …, T of a boosted model reduce a lead: a root mean square over rows.
 
     What raises a lead changes no label, and counts as 0. Where it rises from one iteration to the next, the later one
     counts for both.
     """
     read = partial(_lost_leads, forest=forest, share=scale.share, cut=trees.cut)
-    lost = np.sqrt(np.concatenate(trees.added_up("values", read, list)).mean(axis=0))
+    lost = np.sqrt(np.concatenate(added_up(trees, "values", read, list)).mean(axis=0))
     schedule = np.maximum.accumulate(np.maximum(lost, _LEAST * width)[::-1])[::-1]
     return np.append(schedule[:-1], 0.0)
 
@@ -237,7 +238,7 @@ def running_sums(values: NDArray[Any], forest: PackedForest) -> NDArray[np.float
 # Labels by votes
 
 
-def _by_votes(trees: TreesOnRows, target: RiskTarget) -> tuple[VoteRule, Certificate]:
+def _by_votes(trees: Task, target: RiskTarget) -> tuple[VoteRule, Certificate]:
     n_trees, n_classes = trees.forest.n_trees, trees.forest.classes.size
     schedule, n_used = margin_schedule(n_trees), np.arange(1, n_trees + 1)
     factors = factors_for(1.0, schedule)
@@ -266,9 +267,9 @@ def _exits_of_votes(votes: NDArray[Any], _: Int64s, *, family: RuleFamily) -> In
 # Probabilities and numbers
 
 
-def _by_spread(trees: TreesOnRows, target: RiskTarget) -> tuple[SpreadRule, Certificate]:
+def _by_spread(trees: Task, target: RiskTarget) -> tuple[SpreadRule, Certificate]:
     """Take the pooled spread, or what boosted trees add, from one row in ten, and certify on the other rows."""
-    forest = PackedForest.of_model(trees.forest, trees.rows.threshold)
+    forest = PackedForest.of_model(trees.forest, trees.threshold)
     n_classes = trees.forest.classes.size
     link = trees.forest.link if target.metric == "probabilities" or not n_classes else Link("identity")
     pooled = _pooled_spread(trees) if forest.is_forest else np.ones(trees.forest.n_scores)
@@ -323,9 +324,9 @@ def _numbers(rule: SpreadRule, forest: PackedForest, total: NDArray[np.floating]
     return numbers
 
 
-def _pooled_spread(trees: TreesOnRows) -> Floats:
+def _pooled_spread(trees: Task) -> Floats:
     """Standard deviation of the scores around the mean of their row, from one row in ten; shape (n_scores,)."""
-    squares = np.concatenate(trees.added_up("scores", _squares, list))
+    squares = np.concatenate(added_up(trees, "scores", _squares, list))
     return np.asarray(np.sqrt(squares.sum(axis=0) / max(len(squares) * (trees.forest.n_trees - 1), 1)))
 
 
@@ -339,10 +340,10 @@ def _squares(scores: NDArray[Any], place: Int64s) -> list[Floats]:
     return [np.sum((given - mean) ** 2, axis=1)]
 
 
-def _remainder(trees: TreesOnRows, forest: PackedForest) -> Remainder:
+def _remainder(trees: Task, forest: PackedForest) -> Remainder:
     """What the iterations of a boosted model change, from one row in ten."""
     read = partial(_changes, forest=forest)
-    left, unit = np.sqrt(np.concatenate(trees.added_up("values", read, list)).mean(axis=0))
+    left, unit = np.sqrt(np.concatenate(added_up(trees, "values", read, list)).mean(axis=0))
     return Remainder(left, unit, forest.shares)
 
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from rfsize._files import require
 from rfsize._util import MAX_CLASSES, choice, how_many, in_percent, refuse_unused, share, warn, whole
 from rfsize.counting.outputs import VOTINGS, TreeOutputs
-from rfsize.counting.training_rows import TreesOnRows
+from rfsize.counting.training_rows import fresh_rows
 from rfsize.counting.votes import Votes
 from rfsize.exceptions import LabelsOnlyWarning, NotAForestError
 from rfsize.models.model import Forest
@@ -252,11 +252,11 @@ class StopTable:
         if metric != "labels" and average != "macro":
             refuse_unused(f"it decides labels, and metric={metric!r} does not. Leave it out", threshold=threshold)
         alpha, confidence = share("alpha", alpha), checked_confidence(confidence)
-        trees = TreesOnRows.of(model, X, casts_votes=metric == "labels", threshold=threshold, missing=missing)
+        trees = fresh_rows(model, X, casts_votes=metric == "labels", threshold=threshold, missing=missing)
         forest, of_labels = trees.forest, metric == "labels"
         decided_by: str = voting if of_labels else "soft"
         if decided_by == "auto":
-            decided_by = forest.voting_at(trees.rows.threshold)
+            decided_by = forest.voting_at(trees.threshold)
         if decided_by == "hard" and not isinstance(forest, Forest):
             raise ValueError("voting='hard' counts one vote for each tree, and boosted trees add up: leave voting out")
         if decided_by == "soft" and forest.ensemble is None:
@@ -268,9 +268,9 @@ class StopTable:
             check_classes(forest.classes.size, metric, average)
         target = RiskTarget(alpha, confidence, average, forest.digest, metric, tolerance)
         stops, certificate = calibration.calibrated(trees, target, decided_by)
-        at = trees.threshold if of_labels or average == "macro" else None
+        at = trees.threshold if forest.classes.size == 2 and (of_labels or average == "macro") else None
         n_classes, classes = max(1, forest.classes.size), labels_of(forest.classes)
-        table = cls(trees.n_members, n_classes, alpha, stops, None, classes, at, certificate)
+        table = cls(trees.forest.n_members, n_classes, alpha, stops, None, classes, at, certificate)
         _warn_of_lost_classes(table)
         return table
 

@@ -127,7 +127,7 @@ REFUSED = {
     "grow": (lambda: rfsize.grow(make_pipeline(steps(), RandomForestClassifier()), TRAIN, OF_TRAIN), "RightSized"),
     "add trees": (lambda: rfsize.grow(fitted(FOREST), TRAIN, OF_TRAIN), r"pipeline\[-1\]"),
     "cv": (lambda: rfsize.tree_outputs(make_pipeline(steps(), LAST["XGBoost"]), X, Y, cv=2), "Pipeline"),
-    "other rows in training": (lambda: rfsize.size(ENCODED.fit(TRAIN, OF_TRAIN), TRAIN, oob=True), "fit_transform"),
+    "other rows in training": (lambda: rfsize.size(ENCODED.fit(TRAIN, OF_TRAIN), TRAIN, oob=True), "training rows"),
     "search": (lambda: rfsize.size(SEARCH, NEW), "best_estimator_"),
     "calibration": (lambda: rfsize.size(CalibratedClassifierCV(fitted(FOREST)), NEW), "calibrated_classifiers_"),
 }
