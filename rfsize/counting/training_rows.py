@@ -37,20 +37,18 @@ def warning_of_training_rows(task: Task, y: Any = None, sample_weight: Any = Non
     y, sample_weight : array_like, shape (n_rows,), optional
         Labels and weights of the rows, if known; the bags or the proof may depend on them.
     """
-    bags = _proven_bags(task, y, sample_weight)
-    if bags is None:
+    if not _are_training_rows(task, y, sample_weight):
         return ()
-    advice = "leave some rows out of each bag" if bags.hold_all else "give oob=True"
     text = (
         f"X are the {task.n_rows:,} rows that the forest was trained on, as its leaf counts prove, and trees agree on "
-        f"rows that they have seen: {advice}, or give rows that it was not trained on"
+        "rows that they have seen: give rows that it was not trained on, or, if each bag left some out, oob=True"
     )
     return (Caution(TrainingRowsWarning, text),)
 
 
 def refuse_training_rows(task: Task) -> None:
     """Raise ``ValueError`` if the rows for a certificate are the rows that the forest was trained on."""
-    if _proven_bags(task, None, None) is not None:
+    if _are_training_rows(task):
         raise training_rows_error()
 
 
@@ -62,10 +60,10 @@ def training_rows_error() -> ValueError:
     )
 
 
-def _proven_bags(task: Task, y: Any, sample_weight: Any) -> Bags | None:
-    """The bags that were drawn from the rows; None if the rows are not training rows, or it cannot be known."""
+def _are_training_rows(task: Task, y: Any = None, sample_weight: Any = None) -> bool:
+    """Whether bags that are drawn from the rows prove that they are the training rows; False if it cannot be known."""
     if task.bags is not None:
-        return None
+        return False
     is_given = y is not None or sample_weight is not None
     layout = Layout.alone(task.n_rows) if isinstance(task.X, Rows) else task.X.layout(None)
     for given in ((None, None), (y, sample_weight))[: 1 + is_given]:
@@ -74,8 +72,8 @@ def _proven_bags(task: Task, y: Any, sample_weight: Any) -> Bags | None:
         except ValueError:  # labels or weights differ from those of training, or bags cannot be drawn again
             continue
         if bags is not None and _proves(task, bags):
-            return bags
-    return None
+            return True
+    return False
 
 
 def _proves(task: Task, bags: Bags) -> bool:
