@@ -123,8 +123,8 @@ def place_of(sizes: Int64s, n_trees: int) -> int:
     """Where a size stands among the sizes that were tried, ascending; ``ValueError`` if it was not."""
     place = int(np.searchsorted(sizes, n_trees))
     if place == len(sizes) or sizes[place] != n_trees:
-        known = ", ".join(map(str, sizes.tolist()))
-        raise ValueError(f"the report knows this loss of {known} trees, not of {n_trees}: make the report of this size")
+        known, advice = ", ".join(map(str, sizes.tolist())), f"give one of these, or shrink by n_trees={n_trees}"
+        raise ValueError(f"the report knows this loss of {known} trees, found {n_trees}: {advice}")
     return place
 
 
