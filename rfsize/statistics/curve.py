@@ -265,7 +265,6 @@ def problem_of_votes(
     votes_per_row: float,
     n_dropped: int,
     n_rows: int,
-    *,
     fewest: int = FEWEST_VOTES,
     has_kinds: bool | None = None,
 ) -> tuple[str | None, bool]:

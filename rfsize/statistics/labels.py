@@ -177,8 +177,8 @@ def _losses_of_rows(fitted: _Fitted, n_trees: int, step: int = 1) -> Floats:
 def _problem(outputs: TreeOutputs, rows: LabelRows) -> tuple[str | None, bool]:
     """See `problem_of_votes`."""
     votes_per_row, n_dropped = float(rows.n_trees[rows.used].mean()), int(np.count_nonzero(~rows.used))
-    options: dict[str, Any] = {"fewest": fewest_votes(len(outputs.classes)), "has_kinds": rows.has_kinds}
-    return problem_of_votes(outputs, votes_per_row, n_dropped, len(rows.used), **options)
+    fewest = fewest_votes(len(outputs.classes))
+    return problem_of_votes(outputs, votes_per_row, n_dropped, len(rows.used), fewest, rows.has_kinds)
 
 
 def leading_labels(outputs: TreeOutputs, criterion: Criterion) -> Int64s:

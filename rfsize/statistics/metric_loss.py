@@ -248,8 +248,8 @@ def metric_loss(
         seed_sd = _seed_sd(parts, outputs.n_trees, n_votes, n_turns)
     measured.append(SubforestLoss(n_quarter, quarters, _root(covariance[1, 1]), n_votes))
     measured.append(SubforestLoss(n_half, halves, _root(covariance[0, 0]), n_votes))
-    more |= {"n_votes": n_votes, "votes_per_row": votes_per_row, "n_dropped": len(blocks.rows) - len(parts.rows)}
-    return _loss(parts, values[0], of_halves, measured, seed_sd=seed_sd, **more)
+    more |= {"n_votes": n_votes, "votes_per_row": votes_per_row, "seed_sd": seed_sd}
+    return _loss(parts, values[0], of_halves, measured, len(blocks.rows), **more)
 
 
 def loss_of_halves(outputs: TreeOutputs, metric: Metric) -> MetricLoss:
@@ -269,17 +269,19 @@ def loss_of_halves(outputs: TreeOutputs, metric: Metric) -> MetricLoss:
     # Of the n - 1 degrees of freedom of the blocks, a deal of halves covers one.
     of_trees = by_deal.var(ddof=1) * (1.0 / max(n_filled - 2.0, 1.0) + 1.0 / _N_DEALS)
     halves = SubforestLoss(n_votes / 2.0, float(by_deal.mean()), _root(float(of_trees + of_rows)), n_votes)
-    more = {"n_votes": n_votes, "votes_per_row": votes_per_row, "n_dropped": len(blocks.rows) - len(parts.rows)}
-    return _loss(parts, values[0], of_halves, [halves], **more)
+    return _loss(parts, values[0], of_halves, [halves], len(blocks.rows), n_votes=n_votes, votes_per_row=votes_per_row)
 
 
 def _loss(
-    parts: ForestParts, value: float, of_halves: Floats, measured: Sequence[SubforestLoss], **more: Any
+    parts: ForestParts, value: float, of_halves: Floats, measured: Sequence[SubforestLoss], n_rows: int, **more: Any
 ) -> MetricLoss:
-    """The record of what was measured; of the halves, each comes after its complement."""
+    """The record of what was measured on parts of ``n_rows`` rows; of the halves, each comes after its complement.
+
+    ``more`` are further fields of `MetricLoss`.
+    """
     pairs, worse = of_halves.reshape(-1, 2), _worse(parts.metric, of_halves)
     tree_error = float(np.sqrt(np.mean((pairs[:, 0] - pairs[:, 1]) ** 2))) / 2.0
-    more |= {"n_rows": len(parts.rows), "worse": worse, "tree_error": tree_error}
+    more |= {"n_rows": len(parts.rows), "n_dropped": n_rows - len(parts.rows), "worse": worse, "tree_error": tree_error}
     return MetricLoss(float(value), measured=tuple(measured), **more)
 
 

@@ -440,9 +440,7 @@ def metric_on_rows(
     if scorer is not None or callable(metric):
         return _of_callable(metric, scorer, forest, y, weight, is_weighted=sample_weight is not None)
     names = [known.name for known in (_OF_CLASSES if classes.size else _OF_NUMBERS)]
-    kind = "classification" if classes.size else "regression"
-    advice = f"; or give a scorer of scikit-learn's, or a callable of y and the predictions of this {kind} forest"
-    choice("metric", metric, names, advice)
+    choice("metric", metric, names, "; or give a scorer of scikit-learn's, or a callable of y and the predictions")
     known = _accuracy_by(forest.labels) if metric == "accuracy" else get_metric(str(metric))
     if known.is_ranking and len(classes) > 2:
         advice = "take metric='roc_auc_ovr' or 'log_loss'"
