@@ -139,13 +139,10 @@ def more_rows_note(with_more_rows: tuple[int, int]) -> str:
 
 def refuse_to_certify(source: str) -> None:
     """Raise ``ValueError`` if rows come from a source that certifies nothing."""
-    if source == "rows given":
-        return
-    why = "out of bag only some of the trees predict a row" if source == "oob" else f"in {source} each fold has its own"
-    raise ValueError(
-        f"target='model' compares the first trees with all trees on the same rows, and {why}: give rows that the "
-        "forest was not trained on, or leave target out"
-    )
+    if source != "rows given":
+        advice = "give rows that the forest was not trained on, or leave target out"
+        fault = f"target='model' takes rows that all trees may predict, not those of source {source!r}"
+        raise ValueError(f"{fault}: {advice}")
 
 
 # Counting
