@@ -142,7 +142,7 @@ def make_criterion(
         If the options do not go together, or one of them is not valid.
     """
     metric = one_name(metric)
-    given = {name: value for name, value in of_labels.items() if value is not None}
+    given = {name: value for name, value in sorted(of_labels.items()) if value is not None}
     check_options(metric, tolerance, target=target, confidence=confidence, **given)
     why = "" if metric == "auto" and tolerance is None and not given else None
     if metric == "auto" and given and target == "limit":

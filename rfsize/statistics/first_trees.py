@@ -141,7 +141,7 @@ def refuse_to_certify(source: str) -> None:
     """Raise ``ValueError`` if rows come from a source that certifies nothing."""
     if source != "rows given":
         advice = "give rows that the forest was not trained on, or leave target out"
-        fault = f"target='model' takes rows that all trees may predict, not those of source {source!r}"
+        fault = "target='model' takes rows that all trees may predict, and out of bag or in folds not all may"
         raise ValueError(f"{fault}: {advice}")
 
 
