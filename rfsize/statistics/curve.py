@@ -261,21 +261,13 @@ def check_votes(outputs: TreeOutputs, criterion: Criterion) -> None:
 
 
 def problem_of_votes(
-    outputs: TreeOutputs,
-    votes_per_row: float,
-    n_dropped: int,
-    n_rows: int,
-    fewest: int = FEWEST_VOTES,
-    has_kinds: bool | None = None,
+    outputs: TreeOutputs, votes_per_row: float, n_dropped: int, n_rows: int, fewest: int, has_kinds: bool = False
 ) -> tuple[str | None, bool]:
     """Why the votes do not tell how many trees are enough, and what to do, None if they do; and whether rows lack them.
 
-    Rows lack votes if too many of large groups, or with uneven bags, have none. ``has_kinds`` says whether there are
-    such rows, by default by their groups.
+    Rows lack votes if too many of large groups, or with ``has_kinds`` of uneven bags, have none.
     """
-    if has_kinds is None:
-        has_kinds = outputs.groups.index is not None or outputs.groups.sizes is not None
-    lacks = has_kinds and too_many_without_votes(n_dropped, n_rows)
+    lacks = (has_kinds or outputs.groups.sizes is not None) and too_many_without_votes(n_dropped, n_rows)
     if votes_per_row < fewest:
         is_oob = outputs.source == "oob"
         return str(few_votes(votes_per_row, outputs.n_trees, _WHAT, oob=is_oob, fewest=fewest)), lacks

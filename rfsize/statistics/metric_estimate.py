@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from rfsize._util import how_many
+from rfsize.counting.coverage import FEWEST_VOTES
 from rfsize.counting.outputs import TreeOutputs, sums_of
 from rfsize.statistics.criterion import Criterion
 from rfsize.statistics.curve import (
@@ -63,7 +64,7 @@ def estimate_metric(outputs: TreeOutputs, criterion: Criterion, *, interval: boo
     blocks = sums_of(outputs).blocks
     loss = metric_loss(outputs, metric, in_brief=is_brief(criterion, len(blocks.rows)) or not interval)
     n_without = int(np.count_nonzero((blocks.n_scored.sum(axis=1) == 0).any(axis=1)))
-    votes_problem, lacks = problem_of_votes(outputs, loss.votes_per_row, n_without, len(blocks.rows))
+    votes_problem, lacks = problem_of_votes(outputs, loss.votes_per_row, n_without, len(blocks.rows), FEWEST_VOTES)
     problem, n_trees = problem_of(loss, metric, outputs), math.inf
     if criterion.tolerance is not None and not (lacks or problem):
         n_trees = loss.size(criterion.tolerance, loss.central)

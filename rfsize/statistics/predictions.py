@@ -17,6 +17,7 @@ from scipy.special import ndtri
 
 from rfsize import theory
 from rfsize._util import Floats, blocks
+from rfsize.counting.coverage import FEWEST_VOTES
 from rfsize.counting.outputs import TreeOutputs, predictor_of, sums_of
 from rfsize.counting.sums import Blocks, Scores
 from rfsize.models.link import Link
@@ -83,7 +84,7 @@ def estimate_predictions(outputs: TreeOutputs, criterion: Criterion, *, interval
         raise no_votes_error(outputs, "the scores of two trees")
     n_rows, votes_per_row, draws = len(used), float(used.n_votes.mean()), _DRAWS
     n_dropped = len(scores) - n_rows
-    problem, lacks = problem_of_votes(outputs, votes_per_row, n_dropped, len(scores))
+    problem, lacks = problem_of_votes(outputs, votes_per_row, n_dropped, len(scores), FEWEST_VOTES)
     if is_brief(criterion, n_rows):
         draws = _DRAWS_IN_BRIEF
         if n_rows > _ROWS_IN_BRIEF:
