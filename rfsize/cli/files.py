@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import zlib
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -241,7 +240,7 @@ class Table:
 
         try:
             yield
-        except (EOFError, zlib.error, OSError, ArrowException) as error:
+        except (OSError, ArrowException) as error:
             raise ValueError(f"{self} could not be read: {' '.join(str(error).split())}") from error
 
     def _csv(self, numbers_stay: Collection[str | None]) -> Iterator[Any]:
