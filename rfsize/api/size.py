@@ -436,8 +436,8 @@ def truncate(
         if max_bytes is not None:
             reason = "max_bytes sets the size, and without X the forest is not sized. Give X, or leave it out"
         of_rows = {"X": X, "y": y, "oob": oob or None, "groups": groups, "tolerance": tolerance, **of_labels}
-        of_rows["metric"] = None if isinstance(metric, str) and metric == "auto" else metric
-        refuse_unused(reason, **of_rows, target=target, confidence=confidence)
+        named = None if metric == "auto" else metric
+        refuse_unused(reason, **of_rows, metric=named, target=target, confidence=confidence)
     if isinstance(n_trees, Report):
         _check_report(n_trees, forest)
         report = n_trees

@@ -58,7 +58,7 @@ _OPTIONS: dict[str, tuple[str, dict[str, Any], str]] = {
     "--subsample": (_FOREST, _NUMBER, "subsample of the forest; an XGBoost file does not keep it, and --oob needs it"),
     "--missing": (_FOREST, _NUMBER, "value that an XGBoost forest read as missing, besides NaN"),
     "--framework": (_FOREST, {"metavar": "NAME", "required": True}, "lightgbm or xgboost"),
-    "--params": (_FOREST, {"metavar": "JSON"}, "training parameters, or a file of them"),
+    "--params": (_FOREST, {"metavar": "JSON", "default": "{}"}, "training parameters, or a file of them"),
     "--model": (_FOREST, _MODEL, "forest that was trained on DATA, to add trees to"),
     "--min-trees": (_FOREST, _COUNT, "trees to train before the first estimate (default 100)"),
     "--max-trees": (_FOREST, _COUNT, "the most trees to train (default 5000)"),

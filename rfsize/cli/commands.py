@@ -195,10 +195,8 @@ def _write_model(small: Any, loaded: LoadedModel, report: Report, options: argpa
     print(_wrote(options.output))
 
 
-def _load_params(text: str | None) -> dict[str, Any]:
+def _load_params(text: str) -> dict[str, Any]:
     """Training parameters from JSON, or from a JSON file; ``ValueError`` if the text is not a JSON object."""
-    if text is None:
-        return {}
     content = text if text.lstrip().startswith("{") else Path(text).read_text(encoding="utf-8")
     try:
         params = json.loads(content)

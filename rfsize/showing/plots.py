@@ -154,10 +154,7 @@ def plot_report(report: Report, ax: Axes | None = None) -> Axes:
     ax = new_axes(height=4.8) if ax is None else ax
     draw_size(report, ax)
     lines = [line for warning in shown_warnings(report) for line in wrap(f"! {warning.text}", _LINE)]
-    drawn = ax.set_title("\n".join([*lines, *wrap(verdict(report), _LINE)]))
-    drawn.set_parse_math(False)
-    if lines:
-        drawn.set_fontsize("medium")
+    ax.set_title("\n".join([*lines, *wrap(verdict(report), _LINE)]), parse_math=False, fontsize="medium")
     return ax
 
 

@@ -35,7 +35,6 @@ _Class = TypeVar("_Class")
 
 _VOTED = {"hard": "majority vote", "soft": "averaged scores"}
 _SE = 1.96  # standard errors on either side of a 95 % interval
-_GROUPED = {"given": " in groups", "copies": " with copies in groups"}
 
 
 # Numbers
@@ -414,7 +413,7 @@ def score_text(score: OobScore) -> str:
     return (
         f"{label_of(score.metric)} {value} out of bag, with {score.votes_per_row:.1f} trees a row\n"
         f"about {at_all} with all {how_many(score.available, 'tree')}; on fresh rows {low} to {high} (95 %)\n"
-        f"from {rows_from(score.n_rows, score.source)}{_GROUPED.get(score.groups, '')}{dropped}"
+        f"from {rows_from(score.n_rows, score.source)}{dropped}"
     )
 
 
