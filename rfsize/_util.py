@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from html import escape
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
@@ -57,20 +56,6 @@ def printable(name: Any) -> str:
     """
     text = str(name)
     return text if text.isprintable() else text.encode("unicode_escape").decode()
-
-
-def shown(title: str, facts: Mapping[str, Any]) -> str:
-    """An HTML table with a title and named facts. Everything is escaped, because class names can come from anyone."""
-    rows = "".join(
-        f'<tr><th scope="row" style="text-align: left">{_text(name)}</th>'
-        f'<td style="text-align: left">{_text(value)}</td></tr>'
-        for name, value in facts.items()
-    )
-    return f"<div><strong>{_text(title)}</strong><table>{rows}</table></div>"
-
-
-def _text(value: Any) -> str:
-    return escape(printable(value))
 
 
 # Arguments
