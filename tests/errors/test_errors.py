@@ -272,7 +272,7 @@ OF_QUESTIONS: list[Case] = [
     (lambda: rfsize.shrink(own(), X, TWO), "X are"),
     (lambda: rfsize.grow(lgb.LGBMClassifier(**WRAPPER), X), "y is missing"),
     (lambda: rfsize.grow(xgb.XGBRFClassifier(), X, TWO, sample_weight=np.ones(3)), "sample_weight"),
-    (lambda: rfsize.grow(LIGHTGBM, lgb.Dataset(X, TWO), TWO), "sample_weight"),
+    (lambda: rfsize.grow(LIGHTGBM, lgb.Dataset(X, TWO), TWO), "Dataset"),
     (lambda: rfsize.grow(LIGHTGBM | {"objective": "l2"}, lgb.Dataset(X, NUMBER), threshold=0.3, **RMSE), "threshold"),
     (lambda: rfsize.tree_outputs(FOREST, X, TWO, cv=3, seed=1, subsample=0.5), "seed and subsample"),
     (lambda: rfsize.select_bagging_fraction(FOREST, X), "y is missing"),
