@@ -59,8 +59,6 @@ _FEW_ROWS, _FEW_WITHOUT_VOTES = 2, 0.01
 # Any sensible bagging fraction leaves a larger share of out-of-bag votes; nobody trains more trees.
 FEW_OUT_OF_BAG, _MOST_TREES = 0.1, 100_000
 
-_FIFTHS = "lowest", "second", "third", "fourth", "highest"
-
 
 def too_many_without_votes(n_dropped: int, n_rows: int) -> bool:
     """Whether so many rows have no votes that an answer holds only for the other rows."""
@@ -215,7 +213,7 @@ class Coverage:
             return [f"of class {name}" for name in names.tolist()], kind
         numbers = y.astype(np.float64)
         kind = np.searchsorted(np.quantile(numbers, [0.2, 0.4, 0.6, 0.8]), numbers, side="right")
-        return [f"in the {fifth} fifth of y" for fifth in _FIFTHS], kind
+        return [f"in fifth {fifth} of y (the lowest is 1)" for fifth in range(1, 6)], kind
 
     def _is_poor(self, of_kind: Bools, fewest: int) -> bool:
         """Whether the rows of a kind have too few votes, and beyond chance fewer than the others (Welch's test)."""

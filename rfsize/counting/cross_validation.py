@@ -33,10 +33,8 @@ def cross_validated(
 ) -> TreeOutputs:
     """Train a forest without each fold and count its votes on the fold; arguments as in `rfsize.tree_outputs`."""
     if not hasattr(model, "fit") or not tree_counts(model):
-        raise NotAForestError(
-            f"cv trains a forest for each fold, and rfsize cannot train a {type(model).__name__}: give an "
-            "estimator, such as RandomForestClassifier(200) or LGBMClassifier(boosting_type='rf', ...)"
-        )
+        kind = type(model).__name__
+        raise NotAForestError(f"cv trains an estimator for each fold, and rfsize trains no {kind}: give an estimator")
     training_of(model).check_estimator(model)
     rows = rows_in_memory(X, "cv fits an estimator on rows in memory: give an array or a table")
     n_rows = n_rows_of(rows)
@@ -85,10 +83,7 @@ def held_out_folds(cv: Any, label: NDArray[Any], groups: Groups, *, stratified: 
         if np.isin(held_out, train).any() or held_out_before[held_out].any():
             raise ValueError("cv must hold out each row at most once, and must not train on the rows that it holds out")
         if belong is not None and np.isin(belong[held_out], belong[train]).any():
-            raise ValueError(
-                "cv trains the forest of a fold on rows of groups that it holds out: give a splitter that keeps groups "
-                "together, such as StratifiedGroupKFold, or groups='rows' if each row stands alone"
-            )
+            raise ValueError("cv trains on groups that it holds out: give GroupKFold(), say, or groups='rows'")
         held_out_before[held_out] = True
     return folds
 

@@ -232,10 +232,7 @@ def resolve_groups(groups: str | ArrayLike | None, X: Any, n_rows: int) -> Group
         return copies(rows) if groups == "copies" else Groups(copied=copies(rows).copied)
     if groups is None:
         return Groups("unknown")
-    raise ValueError(
-        "groups='copies' compares the training rows, and the data do not hold them: make a lightgbm.Dataset with "
-        "free_raw_data=False, or a DMatrix, or give the group of each row"
-    )
+    raise ValueError("groups='copies' compares rows that the data do not hold: give free_raw_data=False, or a DMatrix")
 
 
 def _readable(X: Any) -> Rows | DistributedRows | None:

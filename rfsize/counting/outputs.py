@@ -86,7 +86,7 @@ class TreeOutputs:
             If the forest is for regression: its trees cast no votes.
         """
         if self.voted is None:
-            raise NotAForestError("a regression forest casts no votes: take scores, or predict()")
+            raise NotAForestError("a regression forest casts no votes: take scores or rfsize.oob_predict(model, X)")
         return self.voted
 
     @property
@@ -97,9 +97,7 @@ class TreeOutputs:
     @property
     def classes(self) -> NDArray[Any]:
         """Class labels; empty for regression."""
-        if self.predictor is not None:
-            return self.predictor.classes
-        return np.zeros(0) if self.voted is None else self.voted.classes
+        return self.votes.classes if self.predictor is None else self.predictor.classes
 
     def __len__(self) -> int:
         return self.n_rows
@@ -383,10 +381,7 @@ def _estimator(module: str) -> Any:
 def task_of(outputs: TreeOutputs) -> Task:
     """The forest and the rows, to send these down the trees again; ``ValueError`` if there is no model."""
     if outputs.task is None:
-        raise ValueError(
-            "these outputs refer to no model: they are counted Votes, of a forest in training, pickled, or made by "
-            "cross-validation. Give rfsize.tree_outputs(model, X, ...) of a trained model"
-        )
+        raise ValueError("outputs of cross-validation, pickled or counted, have no model: give tree_outputs(model, X)")
     return outputs.task
 
 
@@ -459,9 +454,8 @@ def coverage(outputs: TreeOutputs) -> Coverage:
     """The number of votes of each row, or of scores for regression."""
     if outputs.voted is not None:
         return _coverage(outputs, outputs.voted.n_votes)
-    assert outputs.scores is not None
-    scores = outputs.scores
-    return _coverage(outputs, scores.n_votes, slice(None) if scores.rows is None else scores.rows)
+    scores = sums_of(outputs).scores
+    return _coverage(outputs, scores.n_votes, scores.number)
 
 
 def coverage_of_means(outputs: TreeOutputs) -> Coverage:

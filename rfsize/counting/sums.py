@@ -349,10 +349,9 @@ class PartSums:
         first = np.zeros((n_rows, n_first, n_scores))
         of_parts = np.ascontiguousarray(self.total), np.ascontiguousarray(self.n_scored)
         _core.deal_parts(*of_parts, total, squares, n_scored, first, counted)
-        of_all = counts[self.rows], scores.take(np.searchsorted(scores.number, self.rows))
-        return Blocks(
-            self.rows, *of_all, self.votes, total, squares, n_scored, first, counted, self.n_trees, self.forest
-        )
+        counts, scores = counts[self.rows], scores.take(np.searchsorted(scores.number, self.rows))
+        of_blocks = total, squares, n_scored, first, counted
+        return Blocks(self.rows, counts, scores, self.votes, *of_blocks, self.n_trees, self.forest)
 
 
 @dataclass(frozen=True, eq=False)

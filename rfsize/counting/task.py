@@ -228,10 +228,8 @@ class Task:
         assert isinstance(forest, Forest)
         bags = forest.bags(layout or Layout.alone(n_rows), y, sample_weight, seed, subsample)
         if elsewhere is not None and not isinstance(bags, LaidOutBags):
-            raise InbagError(
-                f"rfsize does not know which rows each worker of {forest.framework} trains on, so it cannot tell which "
-                f"are out of bag: give the training rows in memory or in pieces, or take {FRESH_ROWS}"
-            )
+            unknown = f"rfsize does not know which rows each worker of {forest.framework} trains on"
+            raise InbagError(f"{unknown}: give the training rows in memory or in pieces, or take {FRESH_ROWS}")
         return replace(task, bags=bags, groups=resolve_groups(groups, X, n_rows))
 
     @property

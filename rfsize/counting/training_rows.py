@@ -54,10 +54,7 @@ def refuse_training_rows(task: Task) -> None:
 
 def training_rows_error() -> ValueError:
     """The error for a certificate on rows that the forest was trained on."""
-    return ValueError(
-        "X are the rows that the forest was trained on, and a certificate from training rows does not hold for other "
-        "rows: give rows that it was not trained on"
-    )
+    return ValueError("X are rows that the forest was trained on, which certify nothing for others: give fresh rows")
 
 
 def _are_training_rows(task: Task, y: Any = None, sample_weight: Any = None) -> bool:

@@ -13,7 +13,7 @@ from rfsize._util import how_many, whole
 from rfsize.models.model import checked_threshold
 
 MAX_COUNT = 2**31 - 1
-"""The most votes that a row may have."""
+"""The most votes for a class that a row may have."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,9 +66,9 @@ class Votes:
     Raises
     ------
     ValueError
-        If ``counts`` is not a matrix of whole numbers of at least 0 with at least two columns; if a label is missing or
-        occurs twice; if a row has more votes than ``n_trees``, or more than 2,147,483,647; or if the threshold is not
-        a probability, or is given for more than two classes.
+        If ``counts`` is not a matrix of whole numbers from 0 to 2,147,483,647 with at least two columns; if a label is
+        missing or occurs twice; if a row has more votes than ``n_trees``; or if the threshold is not a probability, or
+        is given for more than two classes.
 
     See Also
     --------
@@ -150,13 +150,11 @@ class Votes:
         >>> rfsize.Votes([[3, 7], [6, 2]]).check_trees()
         Traceback (most recent call last):
             ...
-        ValueError: rows have 8 to 10 votes, and the counts do not show how many trees there are...
+        ValueError: rows have 8 to 10 votes, of an unknown number of trees: give rfsize.Votes(counts, n_trees=...)
         """
         if self.is_out_of_bag and not self._knows_trees:
-            raise ValueError(
-                f"rows have {self.n_votes[self.n_votes > 0].min():,} to {self.n_trees:,} votes, and the counts do not "
-                "show how many trees there are: give rfsize.Votes(counts, n_trees=...)"
-            )
+            of_rows = f"rows have {self.n_votes[self.n_votes > 0].min():,} to {self.n_trees:,} votes"
+            raise ValueError(f"{of_rows}, of an unknown number of trees: give rfsize.Votes(counts, n_trees=...)")
 
     def fractions(self) -> NDArray[np.float64]:
         """Vote fractions, shape (n_rows, n_classes); NaN if the row has no votes."""
@@ -243,8 +241,4 @@ def _checked_counts(counts: ArrayLike) -> NDArray[np.int32]:
     numeric = given.dtype.kind in "iuf"
     if not numeric or not ((given >= 0) & (given <= MAX_COUNT) & (given == np.floor(given))).all():
         raise ValueError(f"counts must be whole numbers from 0 to {MAX_COUNT}; found {given.dtype} with other values")
-    counts = given.astype(np.int32)
-    most = int(counts.sum(axis=1, dtype=np.int64).max(initial=0))
-    if most > MAX_COUNT:
-        raise ValueError(f"a row has {most:,} votes; counts are kept of at most {MAX_COUNT:,} trees")
-    return counts
+    return given.astype(np.int32)

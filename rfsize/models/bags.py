@@ -72,12 +72,12 @@ class Layout:
         return cls(*(np.array([number]) for number in (n_rows, 0, 0, n_rows)))
 
     @classmethod
-    def of_parts(cls, lengths: Sequence[int] | Int64s, machines: Sequence[Sequence[int]]) -> Layout:
+    def of_parts(cls, lengths: Int64s, machines: Sequence[Sequence[int]]) -> Layout:
         """The layout of rows in parts; each machine held some of the parts, one after another.
 
         Parameters
         ----------
-        lengths : sequence of int
+        lengths : ndarray of int64
             Number of rows of each part, in the order of the rows.
         machines : sequence of sequences of int
             For each machine, the numbers of its parts, in the order in which it held them.
@@ -87,16 +87,13 @@ class Layout:
         ValueError
             If ``machines`` does not name each part exactly once.
         """
-        lengths = np.asarray(lengths, dtype=np.int64)
         try:
             held = [list(parts) for parts in machines]
         except TypeError:  # machines is not a list of lists
             held = []
         if sorted(itertools.chain.from_iterable(held)) != list(range(len(lengths))):
-            raise ValueError(
-                f"layout must list, for each worker, its partitions of X, each of 0 to {len(lengths) - 1} once; found "
-                f"{machines!r}"
-            )
+            every = f"0 to {len(lengths) - 1}"
+            raise ValueError(f"layout must list each worker's partitions, {every}, each once: found {machines!r}")
         first, machine = np.zeros((2, len(lengths)), dtype=np.int64)
         for number, parts in enumerate(held):
             first[parts] = np.cumsum(lengths[parts]) - lengths[parts]

@@ -56,10 +56,8 @@ def places_of(names: Sequence[str] | None, n_columns: int, columns: Columns, *, 
     """
     if columns.names is None or names is None:
         if n_columns != columns.n_features:
-            raise ValueError(
-                f"X has {n_columns} columns, and the model was trained on {columns.n_features} features without names "
-                "that both know: give these columns alone, in the order of training"
-            )
+            trained_on = f"the model was trained on {columns.n_features} features, and their names are not known"
+            raise ValueError(f"X has {n_columns} columns, and {trained_on}: give these columns alone, in order")
         return None
     if columns.conventions is not None and columns.conventions.spaces_become_underscores:
         names = [name.replace(" ", "_") for name in names]
@@ -104,7 +102,8 @@ def encoder(frame: nw.DataFrame[Any], columns: Columns | None) -> Read:
         If a column holds something else than at training. When rows are read: if they hold a category that training
         did not know, and the framework refuses it.
     """
-    names, series = [str(name) for name in frame.columns], [frame[:, place] for place in range(len(frame.columns))]
+    names, places = [str(name) for name in frame.columns], range(len(frame.columns))
+    series = [frame[:, place] for place in places]
     kinds = [kind_of(values) for values in series]
     wrong = [place for place, kind in enumerate(kinds) if kind == "other"]
     if wrong:
@@ -112,10 +111,7 @@ def encoder(frame: nw.DataFrame[Any], columns: Columns | None) -> Read:
     conventions = None if columns is None else columns.conventions
     coders = _coders(names, kinds, conventions)
     single = _rounded_once(frame, series, conventions)
-    readers = [
-        _reader(values, coders.get(place), kind, single=place in single)
-        for place, (values, kind) in enumerate(zip(series, kinds, strict=True))
-    ]
+    readers = [_reader(series[at], coders.get(at), kinds[at], single=at in single) for at in places]
     is_single = not coders and all(values.dtype == nw.Float32 for values in series)
 
     def read(start: int, stop: int) -> Any:
@@ -244,24 +240,18 @@ def categorical_columns(names: Sequence[str], kinds: Sequence[str], conventions:
     known, coded = conventions.category_features, conventions.coded_features
     places, n_known = others if known is None else list(known), len(conventions.categories)
     if len(places) != n_known:
-        raise ValueError(
-            f"{n_known} columns were categorical at training, and {len(places)} columns of X are, "
-            f"{_printable(names, places)}: give the columns the types of training"
-        )
+        other = f"the columns {_printable(names, places)} of X are categorical, and {n_known} columns were at training"
+        raise ValueError(f"{other}: give the columns the types of training")
     numbers = [place for place in places if kinds[place] == "number" and not conventions.codes_numbers]
     if numbers:
-        raise ValueError(
-            f"the columns {_printable(names, numbers)} of X hold numbers, but were categorical at training: convert "
-            "them with .astype('category')"
-        )
+        listed = _printable(names, numbers)
+        raise ValueError(f"the columns {listed} of X hold numbers, not categories: convert them, .astype('category')")
     wrong = [place for place in others if place not in places]
     if conventions.takes_codes:
         wrong = [place for place in wrong if place not in coded or kinds[place] != "category"]
     if wrong:
-        raise ValueError(
-            f"the columns {_printable(names, wrong)} of X hold no numbers, and the model knows no categories of them: "
-            "convert them with .astype(float), or categories to their codes of training"
-        )
+        listed = _printable(names, wrong)
+        raise ValueError(f"the columns {listed} of X hold no numbers, as they did at training: convert them to these")
     return places
 
 

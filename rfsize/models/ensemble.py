@@ -31,12 +31,8 @@ class Missing(IntEnum):
     CATEGORY = 5  # the split tests membership of a set of categories
 
 
-_INDICES = ("n_nodes", "left", "right", "feature")
-_TYPES = dict.fromkeys(_INDICES, np.int64) | {
-    "threshold": np.float64,
-    "missing": np.uint8,
-    "missing_goes_left": np.bool_,
-}
+_TYPES: dict[str, Any] = {"threshold": np.float64, "missing": np.uint8, "missing_goes_left": np.bool_}
+_TYPES |= dict.fromkeys(("n_nodes", "left", "right", "feature"), np.int64)
 
 
 @dataclass(frozen=True)

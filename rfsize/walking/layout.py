@@ -186,18 +186,8 @@ class PackedForest:
         if threshold != 0.5:
             conventions = replace(conventions, labels_of_scores=False)
         trees, columns = packed(nodes, ensemble.votes(threshold).astype(np.uint16))
-        return cls(
-            trees=trees,
-            columns=columns,
-            n_outputs=ensemble.trees_per_iteration,
-            n_features=ensemble.n_features,
-            feature_names=ensemble.feature_names,
-            classes=ensemble.classes,
-            conventions=conventions,
-            threshold=threshold,
-            digest=ensemble.digest,
-            **of_model,
-        )
+        described = ensemble.n_features, ensemble.feature_names, ensemble.classes, conventions
+        return cls(trees, columns, ensemble.trees_per_iteration, *described, threshold, ensemble.digest, **of_model)
 
     @classmethod
     def of_model(cls, model: Model, threshold: float) -> Self:
@@ -335,15 +325,9 @@ def packed(table: TreeNodes, vote: NDArray[np.uint16]) -> tuple[Nodes, Columns]:
     start, bits = _category_bits(splits, columns, entry[splits.is_category])
     bit_start = np.zeros(order.size if bits.size else 0, dtype=np.int64)
     bit_start[categorical] = start
-    trees = Nodes(
-        nodes=left << LEFT_SHIFT | tested,
-        value=np.where(is_inner[:, None], table.value.dtype.type(0), table.value[order]),
-        vote=vote[order] if vote.size else vote,
-        tree_start=tree_start,
-        bit_start=bit_start,
-        bits=bits,
-    )
-    return trees, columns
+    value = np.where(is_inner[:, None], table.value.dtype.type(0), table.value[order])
+    words = left << LEFT_SHIFT | tested
+    return Nodes(words, value, vote[order] if vote.size else vote, tree_start, bit_start, bits), columns
 
 
 def _breadth_first(table: TreeNodes, tree: Int64s, first: Int64s) -> Int64s:
@@ -355,9 +339,7 @@ def _breadth_first(table: TreeNodes, tree: Int64s, first: Int64s) -> Int64s:
     is_node = (children[inner] >= 1) & (children[inner] < table.n_nodes[tree[inner], None])
     children += first[tree, None]
     if not is_node.all() or np.bincount(children[inner].ravel()).max(initial=0) > 1:
-        raise NotAForestError(
-            "the model is damaged: a split has a child that is no node of its tree, or that another split has too"
-        )
+        raise NotAForestError("the model is damaged: a split has a child outside of its tree, or one of another split")
     levels = [first]
     while (parents := levels[-1][table.left[levels[-1]] != -1]).size:
         levels.append(children[parents].ravel())
@@ -395,11 +377,9 @@ def _columns(splits: _Splits) -> tuple[Columns, Int64s, Int64s, Int64s]:
     feature, entry = np.unique(2 * splits.feature + splits.is_category, return_inverse=True)
     numeric = ~splits.is_category
     sizes = [categories.size for categories in splits.members]
-    cut_start, cuts, rank_of_cut = _ranked(
-        np.concatenate([entry[numeric], np.repeat(entry[splits.is_category], sizes)]),
-        np.concatenate([splits.threshold[numeric], *splits.members]),
-        feature.size,
-    )
+    of_cut = np.concatenate([entry[numeric], np.repeat(entry[splits.is_category], sizes)])
+    numbers = np.concatenate([splits.threshold[numeric], *splits.members])
+    cut_start, cuts, rank_of_cut = _ranked(of_cut, numbers, feature.size)
     if (np.diff(cut_start)[feature % 2 == 1] > MOST_CATEGORIES).any():
         raise NotAForestError(f"a feature of more than {MOST_CATEGORIES:,} categories cannot be compiled: group some")
     rank = np.zeros(entry.size, dtype=np.int64)
@@ -408,14 +388,9 @@ def _columns(splits: _Splits) -> tuple[Columns, Int64s, Int64s, Int64s]:
     key, of_split = np.unique(np.stack([entry, chunk, splits.missing]), axis=1, return_inverse=True)
     if key.shape[1] > MOST_COLUMNS:
         raise NotAForestError(f"a forest of more than {MOST_COLUMNS:,} features cannot be compiled: train on fewer")
-    columns = Columns(
-        feature=feature // 2,
-        cut_start=cut_start,
-        cuts=cuts,
-        start=np.searchsorted(key[0], np.arange(feature.size + 1)).astype(np.int64),
-        missing=key[2].astype(np.uint8),
-        base=key[1] * RANKS_PER_COLUMN,
-    )
+    first_column = np.searchsorted(key[0], np.arange(feature.size + 1)).astype(np.int64)
+    missing, base = key[2].astype(np.uint8), key[1] * RANKS_PER_COLUMN
+    columns = Columns(feature // 2, cut_start, cuts, first_column, missing, base)
     return columns, entry, of_split.ravel(), rank
 
 

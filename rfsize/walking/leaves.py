@@ -154,9 +154,7 @@ def checked_walk(model: Model, rows: Rows) -> NativeWalk:
         walk = NativeWalk(model.ensemble)
         if walk.agrees_with(model, _sample(rows)):
             return walk
-    raise NotAForestError(
-        f"on some rows of X rfsize reaches other leaves than {model.framework}: give a float array, or report the model"
-    )
+    raise NotAForestError(f"rfsize reaches other leaves than {model.framework}: give float arrays, or report the model")
 
 
 def _sample(rows: Rows) -> Any:

@@ -127,7 +127,6 @@ OF_THEORY: list[Case] = [
         for row in ([2, -1, 0], [math.nan] * 3, ["x", "y"])
     ),
     *((lambda n=n: rfsize.Votes([[1, 0]], n_trees=n), "n_trees") for n in (2**31, 3.5, math.nan, "x", True, -1)),
-    *((lambda c=c: rfsize.Votes(c), "2,147,483,647") for c in ([[2**31 - 1, 1]], [[2**31 - 1] * 3])),
     *((lambda unit=unit: size(in_unit(unit), metric="scores", tolerance=unit), "units") for unit in NO_UNITS),
     (lambda: theory.ensemble_size(0.9, []), "fractions"),
     (lambda: theory.instance_size(1.0, 0.3), "alpha"),
