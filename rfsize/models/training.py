@@ -285,7 +285,10 @@ class CollectionOnWorkers(NamedTuple):
 def trained_on(label: NDArray[Any], n_classes: int) -> NDArray[Any]:
     """Labels of training data as class indices, or numbers; ``ValueError`` if a class has no such index."""
     if n_classes and not np.isin(label, np.arange(n_classes)).all():
-        raise ValueError(f"the labels of the training data must be the class indices 0 to {n_classes - 1}")
+        raise ValueError(
+            f"the labels of the training data must be the class indices 0 to {n_classes - 1}: encode them, or, if they "
+            "are soft, between 0 and 1, train by lgb.train with rfsize.SizeCallback(alpha=0.99)"
+        )
     return label.astype(np.int64 if n_classes else np.float64)
 
 
