@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,11 @@ from rfsize.stopping.scores import LabelsBySums, lossless_on
 from rfsize.stopping.votes import LabelsByVotes, majority_on
 from rfsize.walking.layout import PackedForest
 from rfsize.walking.leaves import rows_in_one_call
+
+# The answers for rows of any kind, and how many trees each row used.
+Many = Callable[[Any], tuple[NDArray[Any], Int64s]]
+# The last step of few and of many answers.
+Finish = Callable[[Any], NDArray[Any]]
 
 
 def settling_labels(forest: PackedForest, stops: Rule | None, voting: str) -> LabelsBySums | LabelsByVotes:
@@ -48,7 +53,7 @@ class Answer:
     few: _core.FewRows
     few_read: _core.FewRows
     plain: PlainRows
-    many: Callable[[Any], tuple[NDArray[Any], Int64s]]
+    many: Many
 
     def of(self, X: Any, return_trees: bool) -> Any:
         """The answers for rows of any kind, with ``return_trees`` also how many trees each row used."""
@@ -98,14 +103,14 @@ class Answers:
         """The probability of each class."""
         return self._numbered(len(self._forest.classes))
 
-    def _labelled(self, named: Callable[[Int64s], NDArray[Any]]) -> Answer:
+    def _labelled(self, named: Finish) -> Answer:
         forest, rule = self._forest, settling_labels(self._forest, self._stops, self._voting)
 
         def many(X: Any) -> tuple[NDArray[Any], Int64s]:
             index, n_used = self._filled(X, np.int64(-1), (), rule.settle)
             return named(index), n_used
 
-        return self._answer(forest.label_link, len(forest.classes), named, rule.native, many)
+        return self._answer(forest.label_link, len(forest.classes), named, many, rows_in_one_call(forest), rule.native)
 
     def _numbered(self, n_columns: int) -> Answer:
         """Numbers in so many columns; 1 is the last of all classes alone."""
@@ -129,36 +134,28 @@ class Answers:
             answers = wanted.astype(forest.precision, order="C", copy=n_columns == 1)
             return answers if linked is None else linked(answers), n_used
 
-        return self._answer(forest.compiled_link, n_columns, linked, None, many, most_rows=None if rule is None else 0)
+        most_rows = rows_in_one_call(forest) if rule is None else 0
+        return self._answer(forest.compiled_link, n_columns, linked, many, most_rows)
 
     def _answer(
-        self,
-        link: str,
-        n_columns: int,
-        finish: Callable[[Any], NDArray[Any]] | None,
-        rule: _core.ScoreStop | _core.VoteStop | None,
-        many: Callable[[Any], tuple[NDArray[Any], Int64s]],
-        most_rows: int | None = None,
+        self, link: str, n_columns: int, finish: Finish | None, many: Many, most_rows: int, rule: Any = None
     ) -> Answer:
-        forest, conventions = self._forest, self._forest.conventions
-        most_rows = rows_in_one_call(forest) if most_rows is None else most_rows
-
-        def few(most_rows: int) -> _core.FewRows:
-            return _core.FewRows(
-                forest.native,
-                forest.predicting(link),
-                start=forest.start.astype(np.float64),
-                threshold=forest.label_threshold,
-                refuses_infinite=conventions.reading.refuses_infinite,
-                refuses_missing=conventions.reading.refuses_missing,
-                most_rows=most_rows,
-                n_columns=n_columns,
-                finish=finish,
-                rule=rule,
-            )
-
-        read = few(most_rows)
-        return Answer(few(0) if conventions.codes_numbers else read, read, PlainRows(forest, most_rows), many)
+        forest, reading = self._forest, self._forest.conventions.reading
+        few = partial(
+            _core.FewRows,
+            forest.native,
+            forest.predicting(link),
+            start=forest.start.astype(np.float64),
+            threshold=forest.label_threshold,
+            refuses_infinite=reading.refuses_infinite,
+            refuses_missing=reading.refuses_missing,
+            n_columns=n_columns,
+            finish=finish,
+            rule=rule,
+        )
+        read = few(most_rows=most_rows)
+        few_given = few(most_rows=0) if forest.conventions.codes_numbers else read
+        return Answer(few_given, read, PlainRows(forest, most_rows), many)
 
     def counts(self, X: Any) -> NDArray[Any]:
         """Votes of all trees for each class, shape (n_rows, n_classes)."""

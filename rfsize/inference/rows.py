@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -47,28 +48,26 @@ def column_views(X: Any, columns: Columns) -> list[NDArray[Any]] | None:
     conventions = columns.conventions
     assert conventions is not None
     frame = nw.from_native(X, eager_only=True, pass_through=True)
-    if not isinstance(frame, nw.DataFrame) or not (
+    is_table = isinstance(frame, nw.DataFrame) and (
         frame.implementation.is_polars() or frame.implementation.is_pyarrow()
-    ):
-        return None
-    if conventions.reading.refuses_infinite or conventions.categories or 0 in frame.shape:
+    )
+    if not is_table or conventions.reading.refuses_infinite or conventions.categories or 0 in frame.shape:
         return None
     if frame.columns != columns.names if columns.names else len(frame.columns) != columns.n_features:
         return None
     if any(dtype not in _EXACT for dtype in frame.schema.values()):
         return None
-    views = [_view(frame[:, place].to_native()) for place in range(len(frame.columns))]
-    kept = [view for view in views if view is not None]
-    return kept if len(kept) == len(views) else None
+    views = [_view(frame[:, place]) for place in range(len(frame.columns))]
+    return None if any(view is None for view in views) else views
 
 
-def _view(column: Any) -> NDArray[Any] | None:
+def _view(column: nw.Series[Any]) -> Any:
     """A column as an array on the same memory; None if that cannot be."""
-    if column.null_count if hasattr(column, "num_chunks") else column.null_count():
+    native = column.to_native()
+    is_arrow = hasattr(native, "num_chunks")
+    if column.null_count() or (native.num_chunks if is_arrow else native.n_chunks()) != 1:
         return None
-    if hasattr(column, "num_chunks"):
-        return column.chunk(0).to_numpy(zero_copy_only=True) if column.num_chunks == 1 else None
-    return column.to_numpy(allow_copy=False) if column.n_chunks() == 1 else None
+    return native.chunk(0).to_numpy(zero_copy_only=True) if is_arrow else native.to_numpy(allow_copy=False)
 
 
 def each_block(forest: PackedForest, rows: Rows, n_jobs: int, work: Callable[[_core.Rows, slice], None]) -> None:
@@ -80,13 +79,11 @@ def each_block(forest: PackedForest, rows: Rows, n_jobs: int, work: Callable[[_c
         If the rows hold a value that the framework refuses.
     """
 
-    def work_on(chunk: Chunk) -> Callable[[int, int], None]:
-        return lambda start, stop: work(
-            quantised(forest, chunk.read(start, stop)), slice(chunk.start + start, chunk.start + stop)
-        )
+    def work_on(chunk: Chunk, start: int, stop: int) -> None:
+        work(quantised(forest, chunk.read(start, stop)), slice(chunk.start + start, chunk.start + stop))
 
     for chunk in rows.chunks():
-        in_blocks(forest, work_on(chunk), chunk.n_rows, n_jobs)
+        in_blocks(forest, partial(work_on, chunk), chunk.n_rows, n_jobs)
 
 
 _OF_PANDAS = "float32", "float64", "category"  # columns of pandas that a few rows are read from at once

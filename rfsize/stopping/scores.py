@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
-from rfsize._util import Bools, Floats, Int64s
+from rfsize._util import Floats, Int64s
 from rfsize.models.link import Link
 from rfsize.stopping.rules import CHECK_EVERY, Rule, first_settled, leads, outside
 from rfsize.walking.c_text import array, part, real
@@ -80,10 +80,10 @@ class IntervalRule(Rule):
         """The rule on rows of a forest; ``ValueError`` if the labels of the forest turn at another score."""
         scale = SumScale.of(forest, has_cut=self.cut is not None)
         share, origin = np.append(1.0, scale.share), scale.origin
-        may_stop = np.arange(len(share)) >= self.every
+        first_look = min(self.every, forest.n_trees)
         if self.cut is None or forest.n_scores > 1:
             needed = self.margin * share
-            return LabelsBySums.of(forest, may_stop, self.every, needed, needed, scale.drift)
+            return LabelsBySums(forest, first_look, self.every, needed, needed, scale.drift)
         cut = cut_of(forest)
         if abs(self.cut - cut) > _SAME_CUT * max(1.0, abs(cut)):
             raise ValueError(
@@ -92,7 +92,7 @@ class IntervalRule(Rule):
             )
         low = origin + (self.cut - self.margin - origin) * share
         high = origin + (self.cut + self.margin - origin) * share
-        return LabelsBySums.of(forest, may_stop, self.every, low, high, scale.drift)
+        return LabelsBySums(forest, first_look, self.every, low, high, scale.drift)
 
     def to_dict(self) -> dict[str, Any]:
         content = {"margin": self.margin[1:].tolist(), "every": self.every}
@@ -150,12 +150,6 @@ class LabelsBySums:
     low: Floats
     high: Floats
     drift: Floats
-
-    @classmethod
-    def of(cls, forest: PackedForest, may_stop: Bools, every: int, *bounds: Floats) -> LabelsBySums:
-        """Make the stops, which begin at the first tree after which any row may stop; ``bounds`` are the arrays."""
-        first = int(np.argmax(may_stop)) if may_stop.any() else len(may_stop) - 1
-        return cls(forest, max(first, 1), every, *map(np.ascontiguousarray, bounds))
 
     @cached_property
     def native(self) -> _core.ScoreStop:
@@ -238,19 +232,19 @@ def lossless_on(forest: PackedForest) -> LabelsBySums:
     left_least, left_most = _left(least), _left(most)
     start = forest.start.astype(np.float64)
     slack = _slack(forest, np.maximum(np.abs(least), np.abs(most)), cut)
-    may_stop = np.full(len(left_most), forest.is_forest or forest.conventions.divisor != 1.0)
     if forest.n_scores == 1:
         # If rounding can move a sum by any amount, no stop is safe at any cut. The cut can be infinite too.
         level = cut * forest.divisor if math.isfinite(slack) else 0.0
         low, high = level - left_most[:, 0] - slack, level - left_least[:, 0] + slack
         # The largest possible sums, to leave out checks at which no row can stop.
-        reach = np.maximum(start + _used(most)[:, 0] - high, low - start - _used(least)[:, 0])
-        may_stop &= reach >= 0.0
-        return LabelsBySums.of(forest, may_stop, CHECK_EVERY, low, high, np.zeros(1))
-    needed = _largest_turn(forest, least, most) + slack
-    lead = np.max(start) - np.min(start) + np.max(_used(most), axis=1) - np.min(_used(least), axis=1)
-    no_drift = np.zeros(forest.n_scores)
-    return LabelsBySums.of(forest, may_stop & (lead >= needed), CHECK_EVERY, needed, needed, no_drift)
+        may_stop = np.maximum(start + _used(most)[:, 0] - high, low - start - _used(least)[:, 0]) >= 0.0
+    else:
+        low = high = _largest_turn(forest, least, most) + slack
+        lead = np.max(start) - np.min(start) + np.max(_used(most), axis=1) - np.min(_used(least), axis=1)
+        may_stop = lead >= high
+    may_stop &= forest.is_forest or forest.conventions.divisor != 1.0
+    first_look = max(int(np.argmax(may_stop)), 1) if may_stop.any() else forest.n_trees
+    return LabelsBySums(forest, first_look, CHECK_EVERY, low, high, np.zeros(forest.n_scores))
 
 
 def _extremes(forest: PackedForest) -> tuple[Floats, Floats]:

@@ -44,6 +44,10 @@ _MAX_TALLIES, _MAX_EXACT_CLASSES = 10_000_000, 20
 _REDRAWN = 1 / 3
 
 
+# By class: the share of the rows that all trees give it, the share of these that get another label, and mean trees.
+Outcomes = list[tuple[float, float, float]]
+
+
 def checked_prior(
     n_trees: int, alpha: float, prior: Any, n_classes: int | None
 ) -> tuple[int, float, Votes | ArrayLike | str, int]:
@@ -73,18 +77,21 @@ def checked_prior(
 
 def rule_from(
     prior: Votes | ArrayLike | str, n_trees: int, n_classes: int, alpha: float
-) -> tuple[VoteRule, list[tuple[float, float, float]] | None]:
+) -> tuple[VoteRule, Outcomes | None]:
     """The rule of the papers for a prior that `checked_prior` returned, and what it expects for each class.
 
-    That is the share of the rows that all trees give the class, the share of these rows that get another label, and the
-    mean number of trees; None if they are not known.
+    The outcomes are None if they are not known.
     """
     if n_classes == 2:
         return _two_classes(two_class_prior(prior, n_trees), alpha)
     votes = prior if isinstance(prior, Votes) else None
     if is_solved_exactly(n_trees, n_classes):
         return _more_classes(tally_prior(votes, n_trees, n_classes), n_trees, n_classes, alpha)
-    return _two_leaders(pair_prior(votes, n_trees), n_classes, alpha), None
+    if alpha == 1.0:
+        return VoteRule(), None
+    # The leader has K − 1 rivals, which share the disagreement of 1 − α.
+    rule, _ = _two_classes(pair_prior(votes, n_trees), 1.0 - (1.0 - alpha) / (n_classes - 1))
+    return VoteRule(upper=rule.high), None
 
 
 def _representative(prior: Votes | TreeOutputs) -> Votes:
@@ -99,7 +106,7 @@ def _representative(prior: Votes | TreeOutputs) -> Votes:
 # Rules
 
 
-def _two_classes(prior: Floats, alpha: float) -> tuple[VoteRule, list[tuple[float, float, float]]]:
+def _two_classes(prior: Floats, alpha: float) -> tuple[VoteRule, Outcomes]:
     """The rule of the papers for two classes, and its exact figures."""
     n_trees = len(prior) - 1
     # The masses after all T votes: the prior, split by the class that wins; a tie goes to class 0.
@@ -115,9 +122,7 @@ def _two_classes(prior: Floats, alpha: float) -> tuple[VoteRule, list[tuple[floa
     return VoteRule(low, high), _of_rows(outcomes)
 
 
-def _more_classes(
-    prior: Floats, n_trees: int, n_classes: int, alpha: float
-) -> tuple[VoteRule, list[tuple[float, float, float]]]:
+def _more_classes(prior: Floats, n_trees: int, n_classes: int, alpha: float) -> tuple[VoteRule, Outcomes]:
     """The rule of the papers for more classes (equation 3 of 2016), and its exact figures.
 
     ``prior`` are the weights of the tallies of T votes, in the order of `tally_order`.
@@ -130,17 +135,10 @@ def _more_classes(
     return VoteRule(bits=bits if alpha < 1.0 else None), _of_rows(outcomes.tolist())
 
 
-def _of_rows(outcomes: Sequence[Sequence[float]]) -> list[tuple[float, float, float]]:
+def _of_rows(outcomes: Sequence[Sequence[float]]) -> Outcomes:
     """The figures of each class per row, from masses."""
     none = math.nan
     return [(mass, wrong / mass, trees / mass) if mass > 0.0 else (0.0, none, none) for mass, wrong, trees in outcomes]
-
-
-def _two_leaders(prior: Floats, n_classes: int, alpha: float) -> VoteRule:
-    """A rule for the two leading classes. The leader has K − 1 rivals, which share the disagreement of 1 − α."""
-    if alpha == 1.0:
-        return VoteRule()
-    return VoteRule(upper=_two_classes(prior, 1.0 - (1.0 - alpha) / (n_classes - 1))[0].high)
 
 
 # Priors
@@ -179,15 +177,14 @@ def two_class_prior(prior: str | Votes | ArrayLike, n_trees: int) -> Floats:
         tally = _rounded(cells.count * n_trees, cells.n_votes)
         return smoothed(np.bincount(tally, weights=_with_votes(cells.rows), minlength=n_trees + 1))
     weights = np.ones(n_trees + 1) if isinstance(prior, str) else np.asarray(prior)
-    if weights.dtype.kind not in "iuf" or weights.shape != (n_trees + 1,):
+    fits = weights.dtype.kind in "iuf" and weights.shape == (n_trees + 1,)
+    if not fits or not ((weights >= 0.0) & (weights <= np.finfo(np.float64).max)).all() or not weights.any():
         raise ValueError(
-            f"prior must be 'uniform', what rfsize.tree_outputs returns, rfsize.Votes, or {n_trees + 1} numbers, one "
-            f"for each count of votes for class 1 of {n_trees} trees; found shape {weights.shape}, dtype "
-            f"{weights.dtype}"
+            f"prior must be 'uniform', what rfsize.tree_outputs returns, rfsize.Votes, or {n_trees + 1} finite "
+            f"weights of at least 0, not all 0, one for each count of votes for class 1 of {n_trees} trees; found "
+            f"shape {weights.shape}, dtype {weights.dtype}"
         )
     weights = weights.astype(np.float64)
-    if not (np.isfinite(weights) & (weights >= 0.0)).all() or not 0.0 < weights.max() < np.inf:
-        raise ValueError("prior must hold finite, non-negative weights that are not all zero; found others")
     # Divided by the largest first, because the sum of large weights could overflow.
     weights = weights / weights.max()
     return np.asarray(weights / weights.sum())
