@@ -66,6 +66,7 @@ OF_TABLES: list[Case] = [
         (lambda scores=scores: calibrate(own("random forest")).apply(scores), "scores")
         for scores in (
             np.zeros((4, 2, 1)),
+            np.zeros((4, 31, 2)),
             np.zeros((4, 31, 3)),
             np.zeros((4, 31, 1), str),
             np.zeros(3),

@@ -63,7 +63,8 @@ def use_table(path: Path) -> None:
     if table.voting == "hard":
         table.apply(np.zeros((5, table.n_trees), dtype=int))
     else:
-        table.apply(np.zeros((5, table.n_trees, table.n_classes if table.n_classes > 2 else 1)))
+        has_cut = table.kind == "spread" or "cut" in table.to_dict()["stops"]
+        table.apply(np.zeros((5, table.n_trees, 1 if table.n_classes <= 2 and has_cut else table.n_classes)))
 
 
 def use_model(path: Path) -> None:

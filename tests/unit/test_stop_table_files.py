@@ -60,7 +60,8 @@ def outputs_for(table: StopTable, seed: int = 0) -> np.ndarray:
     rng = np.random.default_rng(seed)
     if table.voting == "hard":
         return rng.integers(0, table.n_classes, (20, table.n_trees))
-    return rng.normal(size=(20, table.n_trees, table.n_classes if table.n_classes > 2 else 1))
+    has_cut = table.kind == "spread" or "cut" in table.to_dict()["stops"]  # of two classes, or there are two scores
+    return rng.normal(size=(20, table.n_trees, 1 if table.n_classes <= 2 and has_cut else table.n_classes))
 
 
 def same_answers(table: StopTable, other: StopTable) -> bool:
