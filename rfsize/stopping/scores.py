@@ -1,4 +1,4 @@
-"""Rules that compare scores: sums, means and partial scores with bounds; and those sums, on one compiled forest."""
+"""The rule that compares scores with bounds, and what it compares on a compiled forest: for the loops and for C."""
 
 from __future__ import annotations
 

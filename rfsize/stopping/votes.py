@@ -1,4 +1,4 @@
-"""Rules that count votes: for one or more classes against the others, and with weights."""
+"""Rules that count votes, all alike or with weights; and the loops and the C that count them on a compiled forest."""
 
 from __future__ import annotations
 
