@@ -76,7 +76,7 @@ class CompiledMean:
     def __repr__(self) -> str:
         kind = f"{len(self.classes)} classes" if self.classes.size else "regression"
         trees = f"{how_many(len(self.forests), 'forest')} of {how_many(self.n_trees, 'tree')}"
-        return f"CompiledMean({trees}, {kind}; predict gives {self._gives})"
+        return f"CompiledMean({trees}, {kind}; predict gives {self.forests[0].forest.output})"
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The mean of the models' own predictions; for classifiers, labels.
@@ -97,10 +97,10 @@ class CompiledMean:
         ValueError
             If ``X`` does not fit one of the forests.
         """
-        if self._gives in LABELS:
+        forest = self.forests[0].forest
+        if forest.output in LABELS:
             index = self._labels(X)
-            forest = self.forests[0].forest
-            return self.classes[index] if self._gives == "labels" else index.astype(forest.precision)
+            return self.classes[index] if forest.output == "labels" else index.astype(forest.precision)
         return np.asarray(np.mean([compiled.predict(X) for compiled in self.forests], axis=0))
 
     def predict_labels(self, X: Any) -> NDArray[Any]:
@@ -149,10 +149,6 @@ class CompiledMean:
     def save(self, path: str | Path) -> None:
         """Write all forests to one file that `rfsize.load` reads without the frameworks; see `CompiledForest.save`."""
         save_forests(Path(path), [(forest.forest, forest.table, forest.voting) for forest in self.forests])
-
-    @property
-    def _gives(self) -> str:
-        return self.forests[0].forest.output
 
     def _labels(self, X: Any) -> NDArray[np.int64]:
         """Index of the class of each row."""
