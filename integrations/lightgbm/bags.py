@@ -274,8 +274,8 @@ class Draws:
             for rows, rows_of_block in self._parts if drawn else ():
                 jumps = [_jump((tree - start) // self._trees_per_bag * rows_of_block) for tree in drawn]
                 multiplier, increment = np.array(jumps, dtype=np.uint32).T.copy()
-                place = rows.start, drawn.start - trees.start
-                _core.draw_lightgbm(first[rows], multiplier, increment, self._levels[rows], inbag, *place)
+                draws = first[rows], multiplier, increment, self._levels[rows]
+                _core.draw_lightgbm(*draws, inbag[rows], drawn.start - trees.start)
         return inbag
 
 

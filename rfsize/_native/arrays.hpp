@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstring>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -15,6 +16,15 @@ struct Matrix {
     std::size_t rows, columns;
 
     std::span<T> operator[](std::size_t row) const { return {data + row * columns, columns}; }
+};
+
+// Matrices of one shape, one after another.
+template <class T>
+struct Cube {
+    T* data;
+    std::size_t matrices, rows, columns;
+
+    Matrix<T> operator[](std::size_t matrix) const { return {data + matrix * rows * columns, rows, columns}; }
 };
 
 // A matrix of any layout; strides are in bytes, as NumPy has them.
@@ -38,37 +48,14 @@ struct Strided {
 };
 
 // Columns that lie anywhere, each of one type that double precision holds exactly.
-class Table {
-public:
-    explicit Table(std::size_t n_rows) : rows(n_rows) {}
-
-    template <class T>
-    void add(const char* data, std::ptrdiff_t stride) {
-        columns_.push_back({data, stride, &read_as<T>});
-    }
-    double at(std::size_t row, std::size_t column) const {
-        double value = 0.0;
-        read(row, 1, column, &value);
-        return value;
-    }
-    void read(std::size_t first, std::size_t n, std::size_t column, double* out) const {
-        const Column& of = columns_[column];
-        of.read({of.data, rows, 1, of.stride, 0}, first, n, out);
-    }
+struct Table {
+    using Read = std::function<void(std::size_t first, std::size_t n, double* out)>;
 
     std::size_t rows;
+    std::vector<Read> columns;
 
-private:
-    struct Column {
-        const char* data;
-        std::ptrdiff_t stride;
-        void (*read)(const Strided<char>& column, std::size_t first, std::size_t n, double* out);
-    };
-    std::vector<Column> columns_;
-
-    template <class T>
-    static void read_as(const Strided<char>& column, std::size_t first, std::size_t n, double* out) {
-        Strided<T>{column.data, column.rows, 1, column.row_stride, 0}.read(first, n, 0, out);
+    void read(std::size_t first, std::size_t n, std::size_t column, double* out) const {
+        columns[column](first, n, out);
     }
 };
 

@@ -1,10 +1,11 @@
 // Forests, rows that go down their trees, and where they stop, as Python sees them.
 #include <nanobind/stl/shared_ptr.h>
 
+#include <deque>
 #include <utility>
 #include <variant>
 
-#include "bind_stops.hpp"
+#include "bindings.hpp"
 #include "few.hpp"
 
 namespace rfsize {
@@ -24,7 +25,6 @@ using Tuple = nb::typed<nb::tuple, nb::object, nb::ellipsis>;
 ForestPointer make_forest(const Tuple& nodes, const Tuple& columns, std::size_t n_outputs, std::size_t n_features,
                           bool single_precision, double missing_value, double zero_within, double lowest_category,
                           bool absent_is_missing) {
-    expect(nodes.size() == 6 && columns.size() == 6, "there are not as many arrays as a forest has");
     Nodes of_trees;
     of_trees.nodes = view_of<std::uint64_t>(nodes[0], "nodes");
     Array<const float, 2> floats;
@@ -56,49 +56,40 @@ ForestPointer make_forest(const Tuple& nodes, const Tuple& columns, std::size_t 
     return std::make_shared<const Forest>(of_trees, of_columns, n_outputs, n_features, reading, std::move(owner));
 }
 
-// The nodes of trees from bits that tell leaves, and the column and the rank of each split, byte by byte: the first
-// bytes of all, then the second ones. Fills nodes, and the places of leaves.
-void unpack_nodes(const Array<const std::uint8_t, 1>& is_leaf, const Array<const std::uint8_t, 1>& column,
+// Fill nodes, from which of them are leaves, and the column and the rank of each split, byte by byte: the first bytes
+// of all, then the second ones.
+void unpack_nodes(const Array<const bool, 1>& is_leaf, const Array<const std::uint8_t, 1>& column,
                   const Array<const std::uint8_t, 1>& rank, const Array<const std::uint8_t, 1>& missing,
-                  const ConstIndices& tree_start, const Array<std::uint64_t, 1>& nodes,
-                  const Array<std::int64_t, 1>& leaf) {
-    const std::size_t n = nodes.size(), n_leaves = leaf.size(), n_splits = n - n_leaves;
-    const std::uint8_t* bits = is_leaf.data();
-    const auto is_set = [bits](std::size_t place) {
-        return static_cast<std::size_t>(bits[place / 8] >> (7 - place % 8)) & 1;
-    };
-    expect(n_leaves <= n && 8 * is_leaf.size() >= n && column.size() == 4 * n_splits && rank.size() == 2 * n_splits,
+                  const ConstIndices& tree_start, const Array<std::uint64_t, 1>& nodes) {
+    const std::size_t n = nodes.size(), n_splits = rank.size() / 2;
+    is_leaf.expect({n}, "is_leaf");
+    expect(std::count(is_leaf.data(), is_leaf.data() + n, false) == static_cast<std::ptrdiff_t>(n_splits) &&
+               column.size() == 4 * n_splits && rank.size() == 2 * n_splits,
            "not one column for each split");
-    std::size_t counted = 0;
-    for (std::size_t place = 0; place < n; ++place) counted += is_set(place);
-    expect(counted == n_leaves, "not as many leaves as scores");
+    const auto number = [n_splits](const std::uint8_t* first, std::size_t n_bytes) {
+        std::uint64_t joined = 0;
+        for (std::size_t byte = 0; byte < n_bytes; ++byte)
+            joined |= std::uint64_t{first[byte * n_splits]} << (8 * byte);
+        return joined;
+    };
     std::vector<std::uint64_t> tests(n_splits + 1);
     for (std::size_t split = 0; split < n_splits; ++split) {
-        std::uint64_t of_column = 0, of_rank = 0;
-        for (std::size_t byte = 0; byte < 4; ++byte)
-            of_column |= std::uint64_t{column.data()[byte * n_splits + split]} << (8 * byte);
-        for (std::size_t byte = 0; byte < 2; ++byte)
-            of_rank |= std::uint64_t{rank.data()[byte * n_splits + split]} << (8 * byte);
+        const std::uint64_t of_column = number(column.data() + split, 4);
         expect(of_column < missing.size(), "a split tests a column that rows do not have");
         const bool is_category = missing.data()[of_column] == CATEGORY;
-        tests[split] = of_column << COLUMN_SHIFT | of_rank | (is_category ? CATEGORICAL : 0);
+        tests[split] = of_column << COLUMN_SHIFT | number(rank.data() + split, 2) | (is_category ? CATEGORICAL : 0);
     }
     const std::span<const std::int64_t> starts = tree_start.span();
-    const std::span<std::uint64_t> words = nodes.span();
-    std::vector<std::int64_t> places(n_leaves + 1);
-    std::size_t split = 0, n_found = 0, tree = 0;
+    std::size_t split = 0, tree = 0;
     for (std::size_t place = 0; place < n; ++place) {  // without a branch: nobody foresees where leaves are
         while (tree + 1 < starts.size() && starts[tree + 1] <= static_cast<std::int64_t>(place)) ++tree;
-        const std::size_t is = is_set(place);
+        const bool is = is_leaf.data()[place];
         // Breadth first: the children of the k-th split of a tree are its nodes 2k + 1 and 2k + 2, and each tree before
         // has one leaf more than splits.
         const std::uint64_t left = is ? place : 2 * split + tree + 1, test = is ? RANK_MASK : tests[split];
-        words[place] = left << LEFT_SHIFT | test;
-        places[n_found] = static_cast<std::int64_t>(place);
-        n_found += is;
-        split += 1 - is;
+        nodes.data()[place] = left << LEFT_SHIFT | test;
+        split += is ? 0 : 1;
     }
-    std::copy_n(places.begin(), n_leaves, leaf.data());
 }
 
 Rows quantised(const ForestPointer& forest, const AnyMatrix& X) {
@@ -116,21 +107,25 @@ Rows quantised(const ForestPointer& forest, const AnyMatrix& X) {
 template <class... T>
 bool add_column(const Buffer& column, Table& table) {
     const Py_buffer& view = column.view();
-    return ((column.is<T>() && (table.add<T>(static_cast<const char*>(view.buf), view.strides[0]), true)) || ...);
+    const auto add = [&]<class Number>(Strided<Number> numbers) {
+        table.columns.push_back([numbers](auto first, auto n, double* out) { numbers.read(first, n, 0, out); });
+        return true;
+    };
+    const auto* data = static_cast<const char*>(view.buf);
+    return ((column.is<T>() && add(Strided<T>{data, table.rows, 1, view.strides[0], 0})) || ...);
 }
 
 // Rows of which each column is an array of its own.
 Rows quantised_columns(const ForestPointer& forest, const nb::typed<nb::sequence, nb::object>& columns) {
     expect(nb::len(columns) >= forest->n_features() && nb::len(columns) > 0,
            "the rows have fewer columns than the forest was trained on");
-    std::vector<std::unique_ptr<Buffer>> held;
-    Table table(nb::len(nb::object(columns[0])));
+    std::deque<Buffer> held;
+    Table table{nb::len(nb::object(columns[0])), {}};
     for (const nb::handle column : columns) {
-        const Buffer& buffer = *held.emplace_back(std::make_unique<Buffer>());
-        expect(held.back()->hold(column, PyBUF_STRIDED_RO) && buffer.view().ndim == 1,
-               "a column is no list of numbers");
-        expect(static_cast<std::size_t>(buffer.view().shape[0]) == table.rows,
-               "a column has other rows than the first");
+        Buffer& buffer = held.emplace_back();
+        expect(buffer.hold(column, PyBUF_STRIDED_RO) && buffer.view().ndim == 1 &&
+                   static_cast<std::size_t>(buffer.view().shape[0]) == table.rows,
+               "a column is no list of as many numbers as the first");
         const bool is_added = add_column<double, float, std::int8_t, std::uint8_t, std::int16_t, std::uint16_t,
                                          std::int32_t, std::uint32_t>(buffer, table);
         expect(is_added, "a column is of a type that double precision does not hold");
@@ -145,12 +140,7 @@ Rows quantised_sparse(const ForestPointer& forest, const Array<const double, 1>&
                       const ConstIndices& start) {
     expect(start.size() > 0 && data.size() == index.size(),
            "the sparse rows are damaged: values and columns are not alike in number");
-    std::int64_t last = 0;
-    for (const std::int64_t first : start.span()) {
-        expect(last <= first && first <= static_cast<std::int64_t>(data.size()),
-               "the sparse rows are damaged: a row does not begin where another ends");
-        last = first;
-    }
+    expect_ascending(start.span(), data.size(), "the sparse rows are damaged: a row does not begin where another ends");
     Released released;
     Rows rows(forest, start.size() - 1);
     forest->quantise_sparse(data.span(), index.span(), start.span(), rows.q());
@@ -161,16 +151,14 @@ void reach(const Rows& rows, const ConstIndices& index, const Array<std::int64_t
     index.expect({rows.forest().n_nodes()}, "index");
     leaf.expect({rows.n_rows(), rows.forest().n_trees()}, "leaf");
     Released released;
-    EveryLeaf rule(rows.forest(), index.span(), leaf.matrix(), rows.most());
-    rows.run(rule);
+    rows.run<EveryLeaf>(index.span(), leaf.matrix());
 }
 
 template <class Real>
 void add_scores(const Rows& rows, const Array<Real, 2>& total) {
     expect_totals(rows, total);
     Released released;
-    Sums<Real> rule(rows.forest(), total.matrix(), rows.most());
-    rows.run(rule);
+    rows.run<Sums<Real>>(total.matrix());
 }
 
 template <class Real>
@@ -178,8 +166,7 @@ void count_all(const Rows& rows, const Array<const Real, 1>& alone, const Array<
     const TreeAlone<Real> of = alone_of(rows.forest(), alone);
     counts.expect({rows.n_rows(), checked_classes(rows.forest(), counts.shape(1))}, "counts");
     Released released;
-    ByVotes<Real, false> rule(rows.forest(), of, nullptr, counts.matrix(), {}, rows.most());
-    rows.run(rule);
+    rows.run<ByVotes<Real, false>>(of, nullptr, counts.matrix(), Answers{});
 }
 
 template <class Real>
@@ -266,19 +253,14 @@ private:
         nb::object trees = return_trees ? empty_(nb::make_tuple(X.rows), int_) : nb::none();
         nb::object out = n_columns_ == 1 || is_label ? empty_(nb::make_tuple(X.rows), is_label ? int_ : real_)
                                                      : empty_(nb::make_tuple(X.rows, n_columns_), real_);
-        std::int64_t* n_used = return_trees ? data_of<std::int64_t>(trees) : unwanted.data();
+        const Answers answers{is_label ? data_of<std::int64_t>(out) : nullptr,
+                              return_trees ? data_of<std::int64_t>(trees) : unwanted.data()};
+        const Matrix<Real> numbers{is_label ? nullptr : data_of<Real>(out), X.rows, n_columns_};
         bool is_taken = false;
-        if (is_label) {
-            const Answers answers{data_of<std::int64_t>(out), n_used};
+        {
             Released released;
             is_taken = refused_.takes(X, of_frame);
-            if (is_taken) label(X, start, answers);
-        } else {
-            const Matrix<Real> numbers{data_of<Real>(out), X.rows, n_columns_};
-            Released released;
-            std::fill_n(n_used, X.rows, static_cast<std::int64_t>(forest_->n_members()));
-            is_taken = refused_.takes(X, of_frame);
-            if (is_taken) number(X, start, numbers);
+            if (is_taken) answer(X, start, answers, numbers);
         }
         if (!is_taken) return nb::none();
         if (!finish_.is_none()) out = finish_(out);
@@ -286,64 +268,62 @@ private:
     }
 
     template <class T, class Real>
-    void label(const Strided<T>& X, const std::vector<Real>& start, const Answers& answers) const {
-        std::fill_n(answers.label, X.rows, std::int64_t{-1});
+    void answer(const Strided<T>& X, const std::vector<Real>& start, const Answers& answers,
+                const Matrix<Real>& numbers) const {
         std::fill_n(answers.n_used, X.rows, static_cast<std::int64_t>(forest_->n_members()));
         const Temporary<std::uint16_t> q(X.rows * forest_->n_columns());
         forest_->quantise(X, q.data());
         const Rows rows(forest_, X.rows, q.data());
-        if (by_scores_ != nullptr) {
-            label_few(rows, *by_scores_, label_of_, start, answers);
+        if (answers.label != nullptr) std::fill_n(answers.label, X.rows, std::int64_t{-1});
+        if (by_votes_ != nullptr) {
+            const double scale = static_cast<double>(forest_->n_members()) / label_of_.predicting.divisor;
+            settle(*by_votes_, rows, TreeAlone<Real>{static_cast<Real>(scale), start}, n_columns_, answers);
             return;
         }
-        const double scale = static_cast<double>(forest_->n_members()) / label_of_.predicting.divisor;
-        const TreeAlone<Real> alone{static_cast<Real>(scale), start};
-        settle(*by_votes_, rows, alone, n_columns_, answers);
-    }
-
-    template <class T, class Real>
-    void number(const Strided<T>& X, const std::vector<Real>& start, const Matrix<Real>& out) const {
-        const Temporary<std::uint16_t> q(X.rows * forest_->n_columns());
-        forest_->quantise(X, q.data());
-        predict_few(Rows(forest_, X.rows, q.data()), label_of_.predicting, start, out);
+        const Temporary<Real> sums(X.rows * start.size());
+        const Matrix<Real> total{sums.data(), X.rows, start.size()};
+        for (std::size_t row = 0; row < X.rows; ++row) std::copy(start.begin(), start.end(), total[row].begin());
+        if (by_scores_ != nullptr) {
+            label_few(rows, *by_scores_, label_of_, total, answers);
+        } else {
+            add_all(rows, total);
+            predict_from(label_of_.predicting, total, numbers);
+        }
     }
 };
 
 }  // namespace
 
 void bind_forest(nb::module_& m) {
-    m.def("unpack_nodes", &unpack_nodes, nb::arg("is_leaf"), nb::arg("column"), nb::arg("rank"), nb::arg("missing"),
-          nb::arg("tree_start"), nb::arg("nodes"), nb::arg("leaf"));
+    m.def("unpack_nodes", &unpack_nodes, "is_leaf"_a, "column"_a, "rank"_a, "missing"_a, "tree_start"_a, "nodes"_a);
     nb::class_<Predicting>(m, "Predicting")
         .def(
             "__init__",
             [](Predicting* self, double divisor, double slope, int link) {
                 new (self) Predicting{divisor, slope, link_of(link)};
             },
-            nb::arg("divisor"), nb::arg("slope"), nb::arg("link"))
-        .def("predict", &predict_sums<float>, nb::arg("total"), nb::arg("out"))
-        .def("predict", &predict_sums<double>, nb::arg("total"), nb::arg("out"));
+            "divisor"_a, "slope"_a, "link"_a)
+        .def("predict", &predict_sums<float>, "total"_a, "out"_a)
+        .def("predict", &predict_sums<double>, "total"_a, "out"_a);
     nb::class_<Rows>(m, "Rows")
         .def("__len__", &Rows::n_rows)
-        .def("reach", &reach, nb::arg("index"), nb::arg("leaf"))
-        .def("add_scores", &add_scores<float>, nb::arg("total"))
-        .def("add_scores", &add_scores<double>, nb::arg("total"))
-        .def("count", &count_all<float>, nb::arg("alone"), nb::arg("counts"))
-        .def("count", &count_all<double>, nb::arg("alone"), nb::arg("counts"));
+        .def("reach", &reach, "index"_a, "leaf"_a)
+        .def("add_scores", &add_scores<float>, "total"_a)
+        .def("add_scores", &add_scores<double>, "total"_a)
+        .def("count", &count_all<float>, "alone"_a, "counts"_a)
+        .def("count", &count_all<double>, "alone"_a, "counts"_a);
     nb::class_<Forest>(m, "Forest")
-        .def(nb::new_(&make_forest), nb::arg("nodes"), nb::arg("columns"), nb::arg("n_outputs"), nb::arg("n_features"),
-             nb::arg("single_precision"), nb::arg("missing_value"), nb::arg("zero_within"), nb::arg("lowest_category"),
-             nb::arg("absent_is_missing"))
-        .def("rows", &quantised, nb::arg("X"))
-        .def("column_rows", &quantised_columns, nb::arg("columns"))
-        .def("sparse_rows", &quantised_sparse, nb::arg("data"), nb::arg("index"), nb::arg("start"));
+        .def(nb::new_(&make_forest), "nodes"_a, "columns"_a, "n_outputs"_a, "n_features"_a, "single_precision"_a,
+             "missing_value"_a, "zero_within"_a, "lowest_category"_a, "absent_is_missing"_a)
+        .def("rows", &quantised, "X"_a)
+        .def("column_rows", &quantised_columns, "columns"_a)
+        .def("sparse_rows", &quantised_sparse, "data"_a, "index"_a, "start"_a);
     nb::class_<FewRows>(m, "FewRows")
         .def(nb::init<ForestPointer, const Predicting&, const ConstDoubles&, double, bool, bool, std::size_t,
                       std::size_t, nb::object, nb::object>(),
-             nb::arg("forest"), nb::arg("predicting"), nb::arg("start"), nb::arg("threshold"),
-             nb::arg("refuses_infinite"), nb::arg("refuses_missing"), nb::arg("most_rows"), nb::arg("n_columns"),
-             nb::arg("finish").none(), nb::arg("rule").none())
-        .def("predict", &FewRows::predict, nb::arg("X"), nb::arg("return_trees"), nb::arg("of_frame") = false);
+             "forest"_a, "predicting"_a, "start"_a, "threshold"_a, "refuses_infinite"_a, "refuses_missing"_a,
+             "most_rows"_a, "n_columns"_a, "finish"_a.none(), "rule"_a.none())
+        .def("predict", &FewRows::predict, "X"_a, "return_trees"_a, "of_frame"_a = false);
 }
 
 }  // namespace rfsize

@@ -1,11 +1,9 @@
 // Rows that stop, and the tables by which they do, as Python sees them.
 #include <nanobind/stl/array.h>
-#include <nanobind/stl/optional.h>
 
-#include "bind_stops.hpp"
-#include "leads.hpp"
+#include "bindings.hpp"
+#include "calibration.hpp"
 #include "stop_spread.hpp"
-#include "stop_votes.hpp"
 
 namespace rfsize {
 
@@ -18,8 +16,7 @@ void settle_by_scores(const ScoreStop& stop, const Rows& rows, const Array<Real,
     expect_fit(rows.forest(), stop);
     const Answers answers = answers_of(rows, label, n_used);
     Released released;
-    ByScores<Real> rule(rows.forest(), stop, total.matrix(), answers, rows.most());
-    rows.run(rule);
+    rows.run<ByScores<Real>>(stop, total.matrix(), answers);
 }
 
 template <class Real>
@@ -40,8 +37,7 @@ void settle_by_spread(const SpreadStop& stop, const Rows& rows, const Array<Real
            "the stops are for another forest");
     n_used.expect({rows.n_rows()}, "n_used");
     Released released;
-    BySpread<Real> rule(rows.forest(), stop, total.matrix(), n_used.data(), rows.most());
-    rows.run(rule);
+    rows.run<BySpread<Real>>(stop, total.matrix(), n_used.data());
 }
 
 template <class Real>
@@ -57,12 +53,10 @@ void looks(const SpreadStop& stop, const Array<const Real, 3>& values, const Arr
 
 template <class Real>
 void bind_settle(nb::class_<ScoreStop>& by_scores, nb::class_<VoteStop>& by_votes, nb::class_<SpreadStop>& by_spread) {
-    by_scores.def("settle", &settle_by_scores<Real>, nb::arg("rows"), nb::arg("total"), nb::arg("label"),
-                  nb::arg("n_used"));
-    by_votes.def("settle", &settle_by_votes<Real>, nb::arg("rows"), nb::arg("alone"), nb::arg("n_classes"),
-                 nb::arg("label"), nb::arg("n_used"));
-    by_spread.def("settle", &settle_by_spread<Real>, nb::arg("rows"), nb::arg("total"), nb::arg("n_used"));
-    by_spread.def("looks", &looks<Real>, nb::arg("values"), nb::arg("left"), nb::arg("mean"));
+    by_scores.def("settle", &settle_by_scores<Real>, "rows"_a, "total"_a, "label"_a, "n_used"_a);
+    by_votes.def("settle", &settle_by_votes<Real>, "rows"_a, "alone"_a, "n_classes"_a, "label"_a, "n_used"_a);
+    by_spread.def("settle", &settle_by_spread<Real>, "rows"_a, "total"_a, "n_used"_a);
+    by_spread.def("looks", &looks<Real>, "values"_a, "left"_a, "mean"_a);
 }
 
 // An order of tallies that fits into memory.
@@ -99,11 +93,9 @@ void expect_bounds(std::size_t n, std::span<const std::int32_t> low, std::span<c
     for (std::size_t t = 0; t < n; ++t)
         expect(-1 <= low[t] && low[t] < high[t] && high[t] <= static_cast<std::int64_t>(t) + 1,
                "the bounds of a stop leave the tallies that there are");
-    expect(low[n - 1] >= 0 && high[n - 1] == low[n - 1] + 1,
-           "the bounds of a stop leave rows open after the last vote");
 }
 
-void bind_priors(nb::module_& m) {
+void bind_tables(nb::module_& m) {
     m.def(
         "widen_bounds",
         [](const ConstDoubles& wins_0, const ConstDoubles& wins_1, double alpha, const Array<std::int32_t, 1>& low,
@@ -113,7 +105,7 @@ void bind_priors(nb::module_& m) {
             Released released;
             widen_bounds(wins_0.span(), wins_1.span(), alpha, low.span(), high.span());
         },
-        nb::arg("wins_0"), nb::arg("wins_1"), nb::arg("alpha"), nb::arg("low"), nb::arg("high"));
+        "wins_0"_a, "wins_1"_a, "alpha"_a, "low"_a, "high"_a);
     m.def(
         "bounds_outcome",
         [](const ConstDoubles& wins, bool winner, const ConstBounds& low, const ConstBounds& high) {
@@ -121,7 +113,7 @@ void bind_priors(nb::module_& m) {
             Released released;
             return bounds_outcome(wins.span(), winner, low.span(), high.span());
         },
-        nb::arg("wins"), nb::arg("winner"), nb::arg("low"), nb::arg("high"));
+        "wins"_a, "winner"_a, "low"_a, "high"_a);
     m.def(
         "mark_stops",
         [](std::size_t n_trees, std::size_t n_classes, const ConstDoubles& prior, double alpha,
@@ -132,7 +124,7 @@ void bind_priors(nb::module_& m) {
             Released released;
             mark_stops(order, prior.span(), alpha, bits.span());
         },
-        nb::arg("n_trees"), nb::arg("n_classes"), nb::arg("prior"), nb::arg("alpha"), nb::arg("bits"));
+        "n_trees"_a, "n_classes"_a, "prior"_a, "alpha"_a, "bits"_a);
     m.def(
         "tally_outcome",
         [](std::size_t n_trees, std::size_t n_classes, const ConstDoubles& prior,
@@ -143,7 +135,7 @@ void bind_priors(nb::module_& m) {
             Released released;
             tally_outcome(table, prior.span(), outcome.matrix());
         },
-        nb::arg("n_trees"), nb::arg("n_classes"), nb::arg("prior"), nb::arg("bits"), nb::arg("outcome"));
+        "n_trees"_a, "n_classes"_a, "prior"_a, "bits"_a, "outcome"_a);
     m.def(
         "redraw",
         [](std::size_t n_trees, std::size_t n_classes, std::size_t n_redrawn, const Array<double, 1>& prior) {
@@ -153,21 +145,7 @@ void bind_priors(nb::module_& m) {
             Released released;
             redraw(order, n_redrawn, prior.span());
         },
-        nb::arg("n_trees"), nb::arg("n_classes"), nb::arg("n_redrawn"), nb::arg("prior"));
-}
-
-void bind_counts(nb::module_& m) {
-    m.def(
-        "running_leads",
-        [](const Array<const double, 3>& scores, double cut, const Array<double, 2>& lead,
-           const Array<std::int32_t, 2>& label) {
-            lead.expect({scores.shape(0), scores.shape(1)}, "lead");
-            label.expect({scores.shape(0), scores.shape(1)}, "label");
-            expect(scores.shape(2) > 0, "there are no scores");
-            Released released;
-            running_leads(scores.span(), scores.shape(2), cut, lead.matrix(), label.matrix());
-        },
-        nb::arg("scores"), nb::arg("cut"), nb::arg("lead"), nb::arg("label"));
+        "n_trees"_a, "n_classes"_a, "n_redrawn"_a, "prior"_a);
     m.def(
         "count_stops",
         [](const Array<const double, 2>& number, const Array<const bool, 2>& differs, const ConstIndices& group,
@@ -180,14 +158,13 @@ void bind_counts(nb::module_& m) {
                 expect(bounds->size() == n_trees, "the bounds are for another number of trees");
             differing.expect({n_classes, limits.size()}, "differing");
             trees.expect({n_classes, limits.size()}, "trees");
-            for (const std::int64_t k : group.span())
-                expect(static_cast<std::uint64_t>(k) < n_classes, "a row is of a class that is none");
+            expect_all_below(group.span(), n_classes, "a row is of a class that is none");
             Released released;
-            count_stops({number.matrix(), differs.matrix(), group.span()}, limits.span(),
+            count_stops(number.matrix(), differs.matrix(), group.span(), limits.span(),
                         {low, high, scale.span(), share.span(), origin}, differing.matrix(), trees.matrix());
         },
-        nb::arg("number"), nb::arg("differs"), nb::arg("group"), nb::arg("limits"), nb::arg("low"), nb::arg("high"),
-        nb::arg("scale"), nb::arg("share"), nb::arg("origin"), nb::arg("differing"), nb::arg("trees"));
+        "number"_a, "differs"_a, "group"_a, "limits"_a, "low"_a, "high"_a, "scale"_a, "share"_a, "origin"_a,
+        "differing"_a, "trees"_a);
 }
 
 }  // namespace
@@ -202,10 +179,10 @@ void bind_stops(nb::module_& m) {
                    "the stops are not of one number of trees");
             new (self) ScoreStop{first_look, every, copied(low), copied(high), copied(needed), copied(drift)};
         },
-        nb::arg("first_look"), nb::arg("every"), nb::arg("low"), nb::arg("high"), nb::arg("needed"), nb::arg("drift"));
+        "first_look"_a, "every"_a, "low"_a, "high"_a, "needed"_a, "drift"_a);
     nb::class_<VoteStop> by_votes(m, "VoteStop");
-    by_votes.def("__init__", &make_vote_stop, nb::arg("n_trees"), nb::arg("n_classes"), nb::arg("every"),
-                 nb::arg("low"), nb::arg("high"), nb::arg("margin"), nb::arg("upper"), nb::arg("bits"));
+    by_votes.def("__init__", &make_vote_stop, "n_trees"_a, "n_classes"_a, "every"_a, "low"_a, "high"_a, "margin"_a,
+                 "upper"_a, "bits"_a);
     nb::class_<SpreadStop> by_spread(m, "SpreadStop");
     by_spread.def(
         "__init__",
@@ -219,12 +196,11 @@ void bind_stops(nb::module_& m) {
             new (self) SpreadStop{limit,         every,          copied(pooled), weight,       link_of(link), slope,
                                   copied(start), copied(offset), copied(per),    copied(left), copied(share)};
         },
-        nb::arg("limit"), nb::arg("every"), nb::arg("pooled"), nb::arg("weight"), nb::arg("link"), nb::arg("slope"),
-        nb::arg("start"), nb::arg("offset"), nb::arg("per"), nb::arg("left"), nb::arg("share"));
+        "limit"_a, "every"_a, "pooled"_a, "weight"_a, "link"_a, "slope"_a, "start"_a, "offset"_a, "per"_a, "left"_a,
+        "share"_a);
     bind_settle<float>(by_scores, by_votes, by_spread);
     bind_settle<double>(by_scores, by_votes, by_spread);
-    bind_priors(m);
-    bind_counts(m);
+    bind_tables(m);
 }
 
 }  // namespace rfsize

@@ -1,7 +1,7 @@
 // NumPy's arrays at the border: their types and shapes are checked here, and nowhere after.
 #pragma once
 
-#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
 
 #include <array>
 #include <cstring>
@@ -17,34 +17,19 @@ namespace rfsize {
 
 namespace nb = nanobind;
 
-// The name of a type as NumPy has it.
-template <class T>
-constexpr auto dtype_name() {
-    using nb::detail::const_name;
-    constexpr auto bits = const_name<8 * sizeof(T)>();
-    if constexpr (std::is_same_v<std::remove_const_t<T>, bool>)
-        return const_name("numpy.bool");
-    else if constexpr (std::is_floating_point_v<T>)
-        return const_name("numpy.float") + bits;
-    else if constexpr (std::is_signed_v<T>)
-        return const_name("numpy.int") + bits;
-    else
-        return const_name("numpy.uint") + bits;
-}
-
 // A buffer that is held, of whatever type. It stays where it is: shape and strides may lie within.
 class Buffer {
 public:
     Buffer() = default;
     Buffer(const Buffer&) = delete;
     Buffer& operator=(const Buffer&) = delete;
-    ~Buffer() { release(); }
+    ~Buffer() { PyBuffer_Release(&view_); }
 
     bool hold(nb::handle from, int flags) {
-        release();
-        is_held_ = PyObject_GetBuffer(from.ptr(), &view_, flags | PyBUF_FORMAT) == 0;
-        if (!is_held_) PyErr_Clear();
-        return is_held_;
+        PyBuffer_Release(&view_);
+        if (PyObject_GetBuffer(from.ptr(), &view_, flags | PyBUF_FORMAT) == 0) return true;
+        PyErr_Clear();
+        return false;
     }
 
     // Whether the numbers are of this type, in the machine's own order of bytes.
@@ -67,13 +52,7 @@ public:
     const Py_buffer& view() const { return view_; }
 
 private:
-    Py_buffer view_{};
-    bool is_held_ = false;
-
-    void release() {
-        if (is_held_) PyBuffer_Release(&view_);
-        is_held_ = false;
-    }
+    Py_buffer view_{};  // of nothing, which may be released as well
 };
 
 // An array of N dimensions whose numbers lie one after another.
@@ -94,11 +73,8 @@ public:
     }
     T* data() const { return static_cast<T*>(buffer_.view().buf); }
     std::span<T> span() const { return {data(), size()}; }
-    Matrix<T> matrix() const
-        requires(N == 2)
-    {
-        return {data(), shape(0), shape(1)};
-    }
+    Matrix<T> matrix() const { return {data(), shape(0), shape(1)}; }
+    Cube<T> cube() const { return {data(), shape(0), shape(1), shape(2)}; }
 
     void expect(std::array<std::size_t, N> wanted, const char* name) const {
         for (int axis = 0; axis < N; ++axis)
@@ -139,7 +115,7 @@ namespace nanobind::detail {
 template <class T, int N>
 struct type_caster<rfsize::Array<T, N>> {
     using Held = rfsize::Array<T, N>;
-    NB_TYPE_CASTER(Held, const_name("numpy.typing.NDArray[") + rfsize::dtype_name<T>() + const_name("]"))
+    NB_TYPE_CASTER(Held, const_name("numpy.typing.NDArray[numpy.") + dtype_traits<T>::name + const_name("]"))
 
     bool from_python(handle src, uint8_t, cleanup_list*) noexcept { return value.hold(src); }
 };

@@ -34,21 +34,19 @@ struct Processor {
     Processor() {
         unsigned a = 0, b = 0, c = 0, d = 0;
         if (!__get_cpuid(1, &a, &b, &c, &d)) return;
-        const unsigned features = c;
         // OSXSAVE, AVX, FMA, F16C, MOVBE
         constexpr unsigned needed = 1u << 27 | 1u << 28 | 1u << 12 | 1u << 29 | 1u << 22;
-        if ((features & needed) != needed) return;
+        if ((c & needed) != needed) return;
         // The registers must be kept by the operating system as well.
         unsigned low = 0, high = 0;
         __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
         if ((low & 0x6) != 0x6) return;
         if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return;
         const unsigned extended = b;
-        unsigned e = 0, f = 0, lzcnt = 0, g = 0;
-        if (!__get_cpuid(0x80000001, &e, &f, &lzcnt, &g)) return;
-        // AVX2, BMI1, BMI2
+        if (!__get_cpuid(0x80000001, &a, &b, &c, &d)) return;
+        // AVX2, BMI1, BMI2, and LZCNT
         constexpr unsigned of_v3 = 1u << 5 | 1u << 3 | 1u << 8;
-        has_v3 = (extended & of_v3) == of_v3 && (lzcnt & 1u << 5) != 0;
+        has_v3 = (extended & of_v3) == of_v3 && (c & 1u << 5) != 0;
         // AVX-512 F, BW, CD, DQ, VL
         constexpr unsigned of_v4 = 1u << 16 | 1u << 30 | 1u << 28 | 1u << 17 | 1u << 31;
         has_v4 = has_v3 && (extended & of_v4) == of_v4 && (low & 0xE6) == 0xE6;
@@ -56,29 +54,21 @@ struct Processor {
 };
 #endif
 
-// The levels that this processor has, the best last.
-std::vector<const Primitives*> levels() {
+const Primitives& chosen() {
+    // The levels that this processor has, the best last.
     std::vector<const Primitives*> tables{&baseline::table};
 #if defined(__x86_64__)
     const Processor processor;
     if (processor.has_v3) tables.push_back(&v3::table);
     if (processor.has_v4) tables.push_back(&v4::table);
 #endif
-    return tables;
-}
-
-const Primitives& chosen() {
-    const std::vector<const Primitives*> tables = levels();
     const char* named = std::getenv("RFSIZE_PROCESSOR");
     if (named == nullptr || *named == '\0') return *tables.back();
-    std::string known;
-    for (const Primitives* table : tables) {
+    for (const Primitives* table : tables)
         if (std::string_view(table->level) == named) return *table;
-        known += known.empty() ? table->level : std::string(", ") + table->level;
-    }
     throw std::invalid_argument("RFSIZE_PROCESSOR names the level '" + std::string(named) +
-                                "', which this processor or this build of rfsize does not have; it has " + known +
-                                ": name one of these, or leave the variable out");
+                                "', which this processor or this build of rfsize does not have: name " +
+                                tables.back()->level + ", or leave the variable out");
 }
 
 }  // namespace

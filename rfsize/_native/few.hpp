@@ -43,12 +43,6 @@ private:
     static constexpr double WHOLE = 9007199254740992.0;  // up to this, double precision holds all whole numbers
 };
 
-// The sums before any tree, for each row.
-template <class Real>
-void fill_with_start(const std::vector<Real>& start, const Matrix<Real>& total) {
-    for (std::size_t row = 0; row < total.rows; ++row) std::copy(start.begin(), start.end(), total[row].begin());
-}
-
 // Add the values of leaves that one row reaches, in so many trees from the first on.
 template <class Real>
 void add_leaves(const Forest& forest, const std::uint32_t* place, std::size_t first, std::size_t n, Real* sums) {
@@ -70,8 +64,7 @@ template <class Real>
 void add_all(const Rows& rows, const Matrix<Real>& total) {
     const Forest& forest = rows.forest();
     if (rows.n_rows() > FEW) {
-        Sums<Real> rule(forest, total, rows.most());
-        rows.run(rule);
+        rows.run<Sums<Real>>(total);
         return;
     }
     RowAlone alone(forest, std::min(AT_ONCE, forest.n_trees()));
@@ -84,33 +77,18 @@ void add_all(const Rows& rows, const Matrix<Real>& total) {
     }
 }
 
-// The labels of rows by averaged scores, and how many trees predict them.
+// The labels of rows by averaged scores, and how many trees predict them; total holds the sums before any tree.
 template <class Real>
-void label_few(const Rows& rows, const ScoreStop& stop, const LabelOfSums& label_of, const std::vector<Real>& start,
+void label_few(const Rows& rows, const ScoreStop& stop, const LabelOfSums& label_of, const Matrix<Real>& total,
                const Answers& answers) {
-    const Temporary<Real> sums(rows.n_rows() * start.size());
-    const Matrix<Real> total{sums.data(), rows.n_rows(), start.size()};
-    fill_with_start(start, total);
     if (stop.first_look >= stop.n_members()) {
         add_all(rows, total);
         std::fill_n(answers.n_used, rows.n_rows(), static_cast<std::int64_t>(stop.n_members()));
     } else {
-        ByScores<Real> rule(rows.forest(), stop, total, answers, rows.most());
-        rows.run(rule);
+        rows.run<ByScores<Real>>(stop, total, answers);
     }
     for (std::size_t row = 0; row < rows.n_rows(); ++row)
         if (answers.label[row] < 0) answers.label[row] = label_of(total[row]);
-}
-
-// What is predicted of rows, by classes or of the last class alone.
-template <class Real>
-void predict_few(const Rows& rows, const Predicting& predicting, const std::vector<Real>& start,
-                 const Matrix<Real>& out) {
-    const Temporary<Real> sums(rows.n_rows() * start.size());
-    const Matrix<Real> total{sums.data(), rows.n_rows(), start.size()};
-    fill_with_start(start, total);
-    add_all(rows, total);
-    predict_from(predicting, total, out);
 }
 
 }  // namespace rfsize

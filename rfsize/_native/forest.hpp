@@ -100,9 +100,7 @@ public:
     }
 
     void rank(const double* key, std::size_t n, std::uint32_t* rank) const {
-        Parts parts = parts_;
-        parts.start = start_.data();
-        primitives().rank(key, n, cuts_.data(), n_cuts_, parts, rank);
+        primitives().rank(key, n, cuts_.data(), n_cuts_, parts_, rank);
     }
 
 private:
@@ -126,8 +124,9 @@ private:
         parts.widest = *std::max_element(start.begin(), start.end());
         if (4 * parts.widest > n_cuts_) return;
         std::partial_sum(start.begin(), start.end(), start.begin());
-        parts_ = parts;
         start_ = std::move(start);
+        parts.start = start_.data();  // which stays where it is when the search is moved
+        parts_ = parts;
     }
 };
 
@@ -205,10 +204,8 @@ public:
 
     // Depth that a tree of as many nodes has at least.
     std::size_t balanced_depth(std::size_t tree) const {
-        const auto nodes = static_cast<std::uint64_t>(nodes_.tree_start[tree + 1] - nodes_.tree_start[tree]);
-        std::size_t depth = 0;
-        while (std::uint64_t{2} << depth <= nodes) ++depth;
-        return depth;
+        const std::int64_t nodes = nodes_.tree_start[tree + 1] - nodes_.tree_start[tree];
+        return static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(nodes)) - 1);
     }
 
     // ------------------------------------------------------------------------------------------------- rows
@@ -216,14 +213,8 @@ public:
     // Fill the columns of one entry from a value as it is given.
     void quantise_one(double given, std::size_t entry, std::uint16_t* out) const {
         const double value = reading_.read(given), key = key_of(value, is_category(entry));
-        std::size_t below = 0, size = cuts(entry).size();
-        const double* cut = cuts(entry).data();
-        while (size > 1) {
-            const std::size_t half = size >> 1;
-            below += cut[below + half - 1] < key ? half : 0;
-            size -= half;
-        }
-        if (size == 1) below += cut[below] < key ? 1 : 0;
+        std::uint32_t below = 0;
+        searches_[entry].rank(&key, 1, &below);  // without a branch, which std::lower_bound takes for each cut
         fill(value, key, below, entry, out);
     }
 
@@ -233,10 +224,12 @@ public:
         // Where no tree splits, rows have one column, which leaves compare.
         if (columns_.feature.empty()) std::fill_n(out, X.rows, std::uint16_t{0});
         if (X.rows <= FEW) {
-            for (std::size_t row = 0; row < X.rows; ++row)
-                for (std::size_t entry = 0; entry < columns_.feature.size(); ++entry)
-                    quantise_one(static_cast<double>(X.at(row, static_cast<std::size_t>(columns_.feature[entry]))),
-                                 entry, out + row * n_columns());
+            double given = 0.0;
+            for (std::size_t row = 0; row < X.rows; ++row, out += n_columns())
+                for (std::size_t entry = 0; entry < columns_.feature.size(); ++entry) {
+                    X.read(row, 1, static_cast<std::size_t>(columns_.feature[entry]), &given);
+                    quantise_one(given, entry, out);
+                }
             return;
         }
         constexpr std::size_t block = 128;  // of which all columns stay in the fastest cache
@@ -386,17 +379,17 @@ private:
     void check_sizes() {
         const std::size_t n = n_nodes();
         expect(n > 0 && n <= std::size_t{1} << 28, "it has no nodes, or more than a node can name");
-        expect(nodes_.tree_start.size() > 1 && are_parts(nodes_.tree_start, n_trees(), n, 1),
-               "its trees are not parts of its nodes");
-        expect(n_outputs_ > 0 && n_trees() % n_outputs_ == 0, "its trees are not as many for each output");
+        expect(nodes_.tree_start.size() > 1 && are_parts(nodes_.tree_start, n_trees(), n, 1) && n_outputs_ > 0 &&
+                   n_trees() % n_outputs_ == 0,
+               "its trees are not parts of its nodes, or not as many for each output");
         expect(nodes_.width > 0 && (n_outputs_ == 1 || nodes_.width == 1),
                "its leaves hold too few or too many scores");
         expect(nodes_.floats.size() + nodes_.doubles.size() == n * nodes_.width &&
                    (nodes_.floats.empty() || nodes_.doubles.empty()),
                "it has not one value for each node and score");
-        expect(nodes_.vote.empty() || nodes_.vote.size() == n, "it has not one vote for each node");
-        expect(nodes_.bits.empty() ? nodes_.bit_start.empty() : nodes_.bit_start.size() == n,
-               "it has not one set for each node");
+        expect((nodes_.vote.empty() || nodes_.vote.size() == n) &&
+                   nodes_.bit_start.size() == (nodes_.bits.empty() ? 0 : n),
+               "it has not one vote and one set for each node");
         if (!nodes_.vote.empty()) n_voted_ = std::size_t{*std::max_element(nodes_.vote.begin(), nodes_.vote.end())} + 1;
     }
 
@@ -474,11 +467,10 @@ private:
     }
 
     void check_set(std::uint64_t place, std::size_t categories) const {
-        expect(!nodes_.bits.empty(), "a split has no set of categories");
-        const std::int64_t start = nodes_.bit_start[place];
+        const std::int64_t start = nodes_.bits.empty() ? -1 : nodes_.bit_start[place];
         expect(start >= 0 && static_cast<std::uint64_t>(start) < nodes_.bits.size() &&
                    (categories - 1) / 32 < nodes_.bits.size() - static_cast<std::uint64_t>(start),
-               "a split has a set of categories that is too small");
+               "a split has no set of categories, or one that is too small");
     }
 
     // Give ids to the nodes that rows come to which pass the first splits of each tree.

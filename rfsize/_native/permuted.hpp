@@ -22,10 +22,10 @@ struct Permutation {
     }
 };
 
-// Where a row comes to with the columns of a set from its donor.
+// The node that a row comes to with the columns of a set from its donor.
 struct Detour {
     std::size_t set;
-    std::uint32_t leaf;
+    std::uint32_t node;
 };
 
 // Takes rows down a tree, and again for each set of columns that their way meets. All other sets leave a row where it
@@ -43,16 +43,17 @@ public:
         detours_.clear();
         ++n_taken_;
         for (; is_open(node); node = step(node, own)) {
-            const std::int32_t set = permuted_.set_of_column[column(node)];
-            if (set < 0 || last_met_[static_cast<std::size_t>(set)] == n_taken_) continue;
-            last_met_[static_cast<std::size_t>(set)] = n_taken_;
+            const auto set = static_cast<std::size_t>(permuted_.set_of_column[column(node)]);
+            if (set >= last_met_.size() || last_met_[set] == n_taken_) continue;  // -1 is beyond all
+            last_met_[set] = n_taken_;
             met_.push_back({set, node});
         }
         for (const auto& [set, first] : met_) {
-            const std::uint16_t* other = columns_of(permuted_.donor(place, static_cast<std::size_t>(set)));
+            const std::uint16_t* other = columns_of(permuted_.donor(place, set));
+            const auto number = static_cast<std::int32_t>(set);
             std::uint32_t at = first;
-            while (is_open(at)) at = step(at, permuted_.set_of_column[column(at)] == set ? other : own);
-            if (at != node) detours_.push_back({static_cast<std::size_t>(set), at});
+            while (is_open(at)) at = step(at, permuted_.set_of_column[column(at)] == number ? other : own);
+            if (at != node) detours_.push_back({set, at});
         }
         return node;
     }
@@ -60,17 +61,11 @@ public:
     std::span<const Detour> detours() const { return detours_; }
 
 private:
-    struct Met {
-        std::int32_t set;
-        std::uint32_t node;
-    };
-
     const Rows& rows_;
     const Forest& forest_;
     const Permutation& permuted_;
     std::vector<std::uint64_t> last_met_;
-    std::vector<Met> met_;
-    std::vector<Detour> detours_;
+    std::vector<Detour> met_, detours_;  // where a set is tested first, and where rows end by it
     std::uint64_t n_taken_ = 0;
 
     const std::uint16_t* columns_of(std::size_t row) const { return rows_.q() + row * forest_.n_columns(); }
@@ -90,28 +85,22 @@ private:
     }
 };
 
-// A tree's scores, and where to add its scores of the rows that it was not trained on, and their changes by each set.
-struct ScoresOfTree {
-    Matrix<const double> of_leaf;  // of nodes and scores
-    std::size_t first, n_scores;   // where they are among those of the forest, and how many these are
-    double* as_they_are;           // of rows and scores
-    double* changed;               // of sets, rows and scores
-};
-
+// Add a tree's scores of the rows that it was not trained on to as_they_are, of rows and scores, and their changes by
+// each set to changed, of sets, rows and scores. of_leaf are the scores of its nodes, and first their place among all
+// scores.
 inline void add_changes(const Rows& rows, std::size_t tree, const Permutation& permutation,
-                        std::span<const bool> is_oob, const ScoresOfTree& scores) {
+                        std::span<const bool> is_oob, const Matrix<const double>& of_leaf, std::size_t first,
+                        const Matrix<double>& as_they_are, const Cube<double>& changed) {
     Detours detours(rows, permutation);
     for (std::size_t place = 0; place < permutation.order.size(); ++place) {
         const std::size_t row = permutation.row(place);
         if (!is_oob[row]) continue;
         const std::uint32_t leaf = detours.take(tree, place);
-        for (std::size_t k = 0; k < scores.of_leaf.columns; ++k) {
-            const double own = scores.of_leaf[leaf][k];
-            const std::size_t at = scores.first + k;
-            scores.as_they_are[row * scores.n_scores + at] += own;
+        for (std::size_t k = 0; k < of_leaf.columns; ++k) {
+            const double own = of_leaf[leaf][k];
+            as_they_are[row][first + k] += own;
             for (const Detour& detour : detours.detours())
-                scores.changed[(detour.set * rows.n_rows() + row) * scores.n_scores + at] +=
-                    scores.of_leaf[detour.leaf][k] - own;
+                changed[detour.set][row][first + k] += of_leaf[detour.node][k] - own;
         }
     }
 }

@@ -137,8 +137,8 @@ void gather_words(const std::uint16_t* q, std::size_t n_columns, const std::uint
 }
 
 // The ids of N vectors of rows stay in registers through all splits of a tree.
-template <class Vector, class Number, int BIAS, int N>
-void pass_vectors(const Split* splits, std::size_t n_splits, const Number* columns, std::size_t stride, Number* at) {
+template <class Vector, class Number, int BIAS, int N, class Id>
+void pass_vectors(const Split* splits, std::size_t n_splits, const Number* columns, std::size_t stride, Id* at) {
     Vector here[N] = {};
     for (std::size_t s = 0; s < n_splits; ++s) {
         const auto* column = reinterpret_cast<const Vector*>(columns + splits[s].column * stride);
@@ -158,9 +158,8 @@ void pass_vectors(const Split* splits, std::size_t n_splits, const Number* colum
     for (int i = 0; i < N; ++i) reinterpret_cast<Vector*>(at)[i] = here[i];
 }
 
-template <class Vector, class Number, int BIAS>
-void pass(const Split* splits, std::size_t n_splits, const Number* columns, std::size_t stride, std::size_t n,
-          Number* at) {
+template <class Vector, int BIAS, class Number, class Id>
+void pass(const Split* splits, std::size_t n_splits, const Number* columns, std::size_t stride, std::size_t n, Id* at) {
     constexpr std::size_t lanes = VECTOR / sizeof(Number);
     std::size_t first = 0;
     for (; first + 6 * lanes < n; first += 8 * lanes)
@@ -169,16 +168,6 @@ void pass(const Split* splits, std::size_t n_splits, const Number* columns, std:
         pass_vectors<Vector, Number, BIAS, 4>(splits, n_splits, columns + first, stride, at + first);
     for (; first < n; first += 2 * lanes)
         pass_vectors<Vector, Number, BIAS, 2>(splits, n_splits, columns + first, stride, at + first);
-}
-
-void pass_bytes(const Split* splits, std::size_t n_splits, const std::int8_t* columns, std::size_t stride,
-                std::size_t n, std::uint8_t* at) {
-    pass<Bytes, std::int8_t, BYTE_BIAS>(splits, n_splits, columns, stride, n, reinterpret_cast<std::int8_t*>(at));
-}
-
-void pass_words(const Split* splits, std::size_t n_splits, const std::int16_t* columns, std::size_t stride,
-                std::size_t n, std::uint16_t* at) {
-    pass<Words, std::int16_t, WORD_BIAS>(splits, n_splits, columns, stride, n, reinterpret_cast<std::int16_t*>(at));
 }
 
 // Where walkers get to from a node in one step; from a leaf, to the leaf itself.
@@ -370,15 +359,11 @@ template <>
 struct Lanes<double> {
     using Vector = __m512d;
     static constexpr std::size_t LANES = 8;
-    static Vector load(const double* from, std::uint64_t lanes) {
-        return _mm512_maskz_loadu_pd(static_cast<__mmask8>(lanes), from);
+    static Vector load(const double* from, __mmask8 lanes) { return _mm512_maskz_loadu_pd(lanes, from); }
+    static void add(double* to, __mmask8 lanes, Vector values) {
+        _mm512_mask_storeu_pd(to, lanes, _mm512_add_pd(load(to, lanes), values));
     }
-    static void add(double* to, std::uint64_t lanes, Vector values) {
-        _mm512_mask_storeu_pd(to, static_cast<__mmask8>(lanes), _mm512_add_pd(load(to, lanes), values));
-    }
-    static __m512i ids(const std::uint8_t* id) {
-        return _mm512_cvtepu8_epi64(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(id)));
-    }
+    static __m512i ids(const std::uint8_t* id) { return _mm512_cvtepu8_epi64(_mm_loadu_si64(id)); }
     static Vector of_two(const Vector* value, __m512i at) { return _mm512_permutex2var_pd(value[0], at, value[1]); }
     static Vector higher(__m512i at, std::size_t bit, Vector low, Vector high) {
         return _mm512_mask_blend_pd(_mm512_test_epi64_mask(at, _mm512_set1_epi64(bit)), low, high);
@@ -388,15 +373,11 @@ template <>
 struct Lanes<float> {
     using Vector = __m512;
     static constexpr std::size_t LANES = 16;
-    static Vector load(const float* from, std::uint64_t lanes) {
-        return _mm512_maskz_loadu_ps(static_cast<__mmask16>(lanes), from);
+    static Vector load(const float* from, __mmask16 lanes) { return _mm512_maskz_loadu_ps(lanes, from); }
+    static void add(float* to, __mmask16 lanes, Vector values) {
+        _mm512_mask_storeu_ps(to, lanes, _mm512_add_ps(load(to, lanes), values));
     }
-    static void add(float* to, std::uint64_t lanes, Vector values) {
-        _mm512_mask_storeu_ps(to, static_cast<__mmask16>(lanes), _mm512_add_ps(load(to, lanes), values));
-    }
-    static __m512i ids(const std::uint8_t* id) {
-        return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(id)));
-    }
+    static __m512i ids(const std::uint8_t* id) { return _mm512_cvtepu8_epi32(_mm_loadu_epi8(id)); }
     static Vector of_two(const Vector* value, __m512i at) { return _mm512_permutex2var_ps(value[0], at, value[1]); }
     static Vector higher(__m512i at, std::size_t bit, Vector low, Vector high) {
         return _mm512_mask_blend_ps(_mm512_test_epi32_mask(at, _mm512_set1_epi32(static_cast<int>(bit))), low, high);
@@ -441,17 +422,8 @@ void add(const Real* value, std::size_t n_values, const std::uint8_t* id, std::s
 }  // namespace
 
 extern const Primitives table;
-const Primitives table = {RFSIZE_NAME(RFSIZE_LEVEL),
-                          read,
-                          rank,
-                          compare,
-                          gather_bytes,
-                          gather_words,
-                          pass_bytes,
-                          pass_words,
-                          add<float>,
-                          add<double>,
-                          descend,
-                          descend_alone};
+const Primitives table = {
+    RFSIZE_NAME(RFSIZE_LEVEL), read,       rank,        compare, gather_bytes, gather_words, pass<Bytes, BYTE_BIAS>,
+    pass<Words, WORD_BIAS>,    add<float>, add<double>, descend, descend_alone};
 
 }  // namespace rfsize::RFSIZE_LEVEL

@@ -28,8 +28,10 @@ public:
     // Rows that a rule holds at once.
     std::size_t most() const { return std::max<std::size_t>(1, std::min(n_rows_, TOGETHER)); }
 
-    template <class Rule>
-    void run(Rule& rule) const {
+    // Send the rows down the trees by a rule, which is made of the forest, these arguments, and `most`.
+    template <class Rule, class... Of>
+    void run(Of&&... of) const {
+        Rule rule(forest(), std::forward<Of>(of)..., most());
         Predictor(forest(), q(), n_rows(), rule).run();
     }
 

@@ -208,9 +208,7 @@ void settle(const VoteStop& stop, const Rows& rows, const TreeAlone<Real>& alone
             const Answers& answers) {
     const Temporary<std::int32_t> counts(rows.n_rows() * n_classes);
     std::fill_n(counts.data(), counts.size(), 0);
-    ByVotes<Real, true> rule(rows.forest(), alone, &stop, {counts.data(), rows.n_rows(), n_classes}, answers,
-                             rows.most());
-    rows.run(rule);
+    rows.run<ByVotes<Real, true>>(alone, &stop, Matrix<std::int32_t>{counts.data(), rows.n_rows(), n_classes}, answers);
 }
 
 }  // namespace rfsize

@@ -24,38 +24,20 @@ inline std::size_t at(Int index) { return static_cast<std::size_t>(index); }
 
 // ---------------------------------------------------------------------------------------------------- two classes
 
-// A row of masses by votes for class 1, which goes back from layer to layer.
-class Masses {
-public:
-    explicit Masses(Int n_trees) : row_(at(n_trees + 2), 0.0) {}
-    explicit Masses(Doubles of) : row_(of.begin(), of.end()) {
-        first_ = 0;
-        last_ = static_cast<Int>(of.size()) - 1;
-        while (first_ <= last_ && of[at(first_)] == 0.0) ++first_;
-        while (last_ >= first_ && of[at(last_)] == 0.0) --last_;
-        row_.push_back(0.0);
-    }
+// Masses by votes for class 1, from the layer of n_votes + 1 votes to that of n_votes, for the tallies from first to
+// last.
+inline void step_back(std::vector<double>& mass, Int n_votes, Int first, Int last) {
+    const double share = 1.0 / static_cast<double>(n_votes + 1);
+    double* row = mass.data();
+    for (Int n = first; n <= last; ++n)
+        row[n] = (row[n + 1] * static_cast<double>(n + 1) + row[n] * static_cast<double>(n_votes + 1 - n)) * share;
+}
 
-    double& operator[](Int n) { return row_[at(n)]; }
-    double operator[](Int n) const { return row_[at(n)]; }
-
-    // From the layer of n_votes + 1 votes to that of n_votes, for the tallies from first to last.
-    void step_back(Int n_votes, Int first, Int last) {
-        const double share = 1.0 / static_cast<double>(n_votes + 1);
-        for (Int n = first; n <= last; ++n)
-            row_[at(n)] =
-                (row_[at(n + 1)] * static_cast<double>(n + 1) + row_[at(n)] * static_cast<double>(n_votes + 1 - n)) *
-                share;
-    }
-    // The same where only what can occur is of interest, with so many votes left.
-    void step_back_within(Int n_votes, Int left) {
-        step_back(n_votes, std::max<Int>(0, first_ - left), std::min(n_votes, last_));
-    }
-
-private:
-    std::vector<double> row_;
-    Int first_ = 0, last_ = -1;  // not 0 in the last layer
-};
+// The same of the final tallies with which a class wins, that is of few or of many votes for class 1.
+inline void step_back_wins(std::vector<double>& mass, bool winner, Int n_trees, Int n_votes) {
+    const Int half = n_trees / 2, fewest = winner ? std::max<Int>(0, half + 1 - (n_trees - n_votes)) : 0;
+    step_back(mass, n_votes, fewest, winner ? n_votes : std::min(n_votes, half));
+}
 
 // Widen low and high, the lossless bounds, to all tallies whose leader wins with a probability above alpha. wins_0 and
 // wins_1 are the masses of the final tallies with which class 0, or 1, wins.
@@ -66,10 +48,11 @@ private:
 inline void widen_bounds(Doubles wins_0, Doubles wins_1, double alpha, std::span<std::int32_t> low,
                          std::span<std::int32_t> high) {
     const Int n_trees = static_cast<Int>(wins_0.size()) - 1;
-    Masses zero(wins_0), one(wins_1);
+    std::vector<double> masses_0(wins_0.begin(), wins_0.end()), masses_1(wins_1.begin(), wins_1.end());
+    const double *zero = masses_0.data(), *one = masses_1.data();
     for (Int n_votes = n_trees - 1; n_votes > 0; --n_votes) {
-        zero.step_back_within(n_votes, n_trees - n_votes);
-        one.step_back_within(n_votes, n_trees - n_votes);
+        step_back_wins(masses_0, false, n_trees, n_votes);
+        step_back_wins(masses_1, true, n_trees, n_votes);
         Int lowest = low[at(n_votes)], highest = high[at(n_votes)];
         for (Int n = lowest + 1; 2 * n < n_votes; ++n) {
             if (zero[n] + one[n] == 0.0) continue;
@@ -89,17 +72,17 @@ inline void widen_bounds(Doubles wins_0, Doubles wins_1, double alpha, std::span
 // Of the mass of the final tallies with which one class wins: what gets the other's label, and the expected trees.
 inline std::array<double, 2> bounds_outcome(Doubles wins, bool winner, Ints low, Ints high) {
     const Int n_trees = static_cast<Int>(wins.size()) - 1;
-    Masses mass(wins), wrong(n_trees), trees(n_trees);
+    std::vector<double> mass(wins.begin(), wins.end()), wrong(mass.size()), trees(mass.size());
     for (Int n_votes = n_trees - 1; n_votes >= 0; --n_votes) {
         const Int first = std::max<Int>(low[at(n_votes)] + 1, 0), last = std::min<Int>(high[at(n_votes)] - 1, n_votes);
         for (Int n = first; n < last + 2; ++n) {
             if (low[at(n_votes + 1)] < n && n < high[at(n_votes + 1)]) continue;
             const bool label = n > low[at(n_votes + 1)];
-            wrong[n] = label == winner ? 0.0 : mass[n];
-            trees[n] = static_cast<double>(n_votes + 1) * mass[n];
+            wrong[at(n)] = label == winner ? 0.0 : mass[at(n)];
+            trees[at(n)] = static_cast<double>(n_votes + 1) * mass[at(n)];
         }
-        for (Masses* row : {&wrong, &trees}) row->step_back(n_votes, first, last);
-        mass.step_back_within(n_votes, n_trees - n_votes);
+        for (auto* masses : {&wrong, &trees}) step_back(*masses, n_votes, first, last);
+        step_back_wins(mass, winner, n_trees, n_votes);
     }
     return {wrong[0], trees[0]};
 }

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize import _core
 from rfsize._util import Bools, Caution, Floats, Int64s, how_many
 from rfsize.counting.outputs import TreeOutputs, predictor_of, task_of, voting_of
 from rfsize.counting.task import Task
@@ -238,11 +237,12 @@ def sizes_tried(n_trees: int, step: float = _STEP) -> Int64s:
     return np.array(sizes, dtype=np.int64)
 
 
-def running_leaders(tree_scores: NDArray[Any], cut: float) -> NDArray[np.int32]:
-    """Leading class in the mean of the first 1, …, T trees, for scores of shape (n, T, n_scores)."""
-    lead, label = (np.empty(tree_scores.shape[:2], dtype=dtype) for dtype in (np.float64, np.int32))
-    _core.running_leads(np.ascontiguousarray(tree_scores, dtype=np.float64), cut, lead, label)
-    return label
+def running_leaders(scores: NDArray[Any], cut: float) -> NDArray[Any]:
+    """Index of the leading class in the mean of the first 1, …, T trees, for scores of shape (n, T, n_scores)."""
+    sums = np.cumsum(scores, axis=1, dtype=np.float64)
+    if sums.shape[2] > 1:
+        return np.asarray(sums.argmax(axis=2))
+    return np.asarray(sums[..., 0] / np.arange(1, sums.shape[1] + 1) - cut > 0.0)
 
 
 def running_majority(

@@ -153,9 +153,9 @@ def test_rows_that_scikit_learn_refuses(name: str, value: float) -> None:
 def test_compiled_loops_refuse_places_and_votes_that_are_none() -> None:
     """No framework gives these; a size that wraps would write before the array."""
     inbag, row, none = np.zeros((2, 2), np.bool_), np.zeros(1, np.uint32), 2**64 - 1
-    for place in ((none, 0), (0, none), (2, 0), (0, 2)):
+    for first_tree, n_rows in ((none, 1), (2, 1), (0, 2), (0, 0)):
         with pytest.raises(ValueError, match="no room"):
-            _core.draw_lightgbm(row, row, row, np.zeros(1, np.int64), inbag, *place)
+            _core.draw_lightgbm(row, row, row, np.zeros(1, np.int64), inbag[:n_rows], first_tree)
     for vote in (2, -1):
         with pytest.raises(IndexError, match="no class"):
             _core.count_votes(np.array([[vote]]), np.ones((1, 1), np.bool_), np.zeros((1, 1, 2), np.int32))
