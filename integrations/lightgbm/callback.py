@@ -277,8 +277,8 @@ class _ForestsInTraining:
         self._has_truth = all(votes.truth is not None for votes in self._votes)
         if criterion.kind == "metric" and not self._has_truth:
             raise ValueError(
-                f"metric={criterion.name!r} compares with classes or numbers, and the labels of the Dataset are missing "
-                "or soft, between 0 and 1: give alpha, which takes no labels, or a Dataset with labels"
+                f"metric={criterion.name!r} compares with classes or numbers, and the labels of the Dataset are "
+                "missing or soft, between 0 and 1: give alpha, which takes no labels, or a Dataset with labels"
             )
         labels, weights = self._labels([slice(None)] * len(boosters)) if self._has_truth else (None, None)
         self._criterion = checked_criterion(criterion, first.classes, labels, weights)

@@ -15,14 +15,13 @@ import xgboost as xgb
 import rfsize
 from rfsize.cli import main
 
-NAMES = list("abcde")
 LIGHTGBM = {"objective": "binary", "boosting": "rf", "bagging_fraction": 0.6, "bagging_freq": 1, "num_leaves": 15}
 LIGHTGBM |= {"verbose": -1, "num_threads": 1, "seed": 3}
 XGBOOST = {"objective": "binary:logistic", "num_parallel_tree": 61, "subsample": 0.6, "eta": 1, "max_depth": 4}
 XGBOOST |= {"nthread": 1, "seed": 3}
 
 _rng = np.random.default_rng(7)
-TABLE, FRESH = (pd.DataFrame(_rng.normal(size=(n_rows, 5)), columns=NAMES) for n_rows in (600, 400))
+TABLE, FRESH = (pd.DataFrame(_rng.normal(size=(n_rows, 5)), columns=list("abcde")) for n_rows in (600, 400))
 _signal = TABLE["a"] + TABLE["b"] * TABLE["c"] + 0.7 * _rng.normal(size=600)
 Y, THREE = (_signal > 0.3).astype(int), np.digitize(_signal, [-0.5, 0.7])
 WORDS = np.array(["hög", 'a "quoted"\nname', "low"])
@@ -37,6 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Models and tables; tests write elsewhere."""
     folder = tmp_path_factory.mktemp("files")
     train().save_model(folder / "lgb.txt")
+    train(n_trees=200, bagging_fraction=0.4).save_model(folder / "large.txt")
     train(y=_signal, objective="regression").save_model(folder / "numbers.txt")
     booster = xgb.train(XGBOOST, xgb.DMatrix(TABLE, Y), 1)
     for ending in ("json", "ubj"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +18,7 @@ from sklearn.utils.fixes import parse_version
 import reference.bagging
 import rfsize
 from helpers.models import LIGHTGBM, N_ROWS, NAMES, NUMBER, TWO, WEIGHT, XGBOOST, Forest, X, model
+from helpers.warned import warned
 from rfsize.exceptions import ForestWarning, InbagError
 
 _rng = np.random.default_rng(0)
@@ -34,25 +34,20 @@ def xgboost(X: Any = X, y: Any = TWO, n_trees: int = 9, **params: Any) -> xgb.Bo
     return xgb.train(XGBOOST | {"num_parallel_tree": n_trees} | params, xgb.DMatrix(X, y), 1)
 
 
-def from_file(booster: xgb.Booster, kind: str = "ubj") -> xgb.Booster:
-    loaded = xgb.Booster()
-    loaded.load_model(booster.save_raw(kind))
-    return loaded
+def from_file(booster: xgb.Booster) -> xgb.Booster:
+    return xgb.Booster(model_file=booster.save_raw("ubj"))
 
 
-@pytest.mark.parametrize("fraction", [0.3, 0.5, 1 / 3 + 1e-9, 1 - 1 / np.e, 0.12347412109375, 0.1234741])
-def test_lightgbm_fraction(fraction: float) -> None:
-    """The last two lie next to a whole number of draws, closer than the six digits of the model text tell."""
-    expected = reference.bagging.lightgbm_inbag(9, 1100, 3, fraction)
-    assert np.array_equal(rfsize.inbag(lightgbm(bagging_fraction=fraction), LARGE), expected)
+# The last two lie next to a whole number of draws, closer than the six digits of the model text tell.
+FRACTIONS = [0.3, 0.5, 1 / 3 + 1e-9, 1 - 1 / np.e, 0.12347412109375, 0.1234741]
+DRAWS: list[dict[str, Any]] = [{"bagging_fraction": fraction} for fraction in FRACTIONS]
+DRAWS += [{"bagging_seed": -5}, {"num_threads": 2}, {"seed": 99}, {"bagging_freq": 4}]
 
 
-@pytest.mark.parametrize(
-    "params", [{"bagging_seed": -5}, {"num_threads": 2}, {"seed": 99}, {"bagging_freq": 4}], ids=str
-)
-def test_lightgbm_seed_and_frequency(params: dict[str, Any]) -> None:
-    seed, freq = params.get("bagging_seed", 3), params.get("bagging_freq", 1)
-    expected = reference.bagging.lightgbm_inbag(9, 1100, seed, 0.632, freq)
+@pytest.mark.parametrize("params", DRAWS, ids=str)
+def test_lightgbm_draws(params: dict[str, Any]) -> None:
+    seed, fraction, freq = ((LIGHTGBM | params)[f"bagging_{name}"] for name in ("seed", "fraction", "freq"))
+    expected = reference.bagging.lightgbm_inbag(9, 1100, seed, fraction, freq)
     assert np.array_equal(rfsize.inbag(lightgbm(**params), LARGE), expected)
 
 
@@ -223,9 +218,7 @@ def test_seed_dependence_of_lightgbm(name: str, drawn: int, depends: bool) -> No
     noise = np.sqrt((first * (1 - first) + second * (1 - second)) / 300 + 1e-6)
     assert (float(np.std((first - second) / noise)) > 2.0) is depends
     booster = lightgbm(rows, TWO, **{"feature_fraction": 1.0, name: drawn / 8})
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        rfsize.size(booster, fresh)
+    caught = warned(lambda: rfsize.size(booster, fresh))
     assert any("feature_fraction" in str(warning.message) for warning in caught) is depends
 
 
@@ -233,9 +226,7 @@ def test_trees_of_all_classes_draw_columns_together() -> None:
     """Three of 16 features are an odd number, and those of four classes an even one."""
     rows, params = np.hstack([X, X**2, X[:, :4] ** 3]), {"feature_fraction": 3 / 16, "objective": "multiclass"}
     y = np.arange(N_ROWS) % 3
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", ForestWarning)
-        rfsize.tree_outputs(lightgbm(rows, y, num_class=3, **params), rows[::-1])
+    assert not warned(lambda: rfsize.tree_outputs(lightgbm(rows, y, num_class=3, **params), rows[::-1]), ForestWarning)
     with pytest.warns(ForestWarning, match="feature_fraction"):
         rfsize.tree_outputs(lightgbm(rows, y, num_class=4, **params), rows[::-1])
 

@@ -27,7 +27,6 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 import rfsize
@@ -246,10 +245,6 @@ def boosted(request: pytest.FixtureRequest) -> Boosted:
     return trained(*request.param)
 
 
-BOOSTERS = pytest.mark.parametrize("kind", [kind for kind in KINDS if kind[0] != "sklearn"], ids=": ".join)
-CLASSIFIERS = pytest.mark.parametrize("name", [name for name, given in SKLEARN.items() if is_classifier(given[0])])
-
-
 def test_leaves_and_raw_scores_to_the_last_bit(boosted: Boosted) -> None:
     model, rows = boosted.model, boosted.adversarial()
     leaves = np.array([reference.walk(model.ensemble, row) for row in boosted.coded(rows)])
@@ -279,15 +274,7 @@ def test_links_in_c(kind: tuple[str, str], of: str, tmp_path: Path) -> None:
     np.testing.assert_allclose(numbers[:, -1], boosted.predict(rows), rtol=1e-13)
 
 
-def test_early_stop_of_predictions_is_refused() -> None:
-    estimator = lgb.LGBMClassifier(n_estimators=20, pred_early_stop=True, verbosity=-1).fit(CODES, TWO)
-    with pytest.raises(NotAForestError, match="pred_early_stop"):
-        rfsize.compile(estimator)
-    estimator.set_params(pred_early_stop=False)
-    np.testing.assert_array_equal(rfsize.compile(estimator).predict(CODES), estimator.predict(CODES))
-
-
-@BOOSTERS
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind[0] != "sklearn"], ids=": ".join)
 def test_links(kind: tuple[str, str]) -> None:
     boosted = trained(*kind)
     trees, raw = boosted.model.ensemble, boosted.raw(boosted.rows).astype(np.float64)
@@ -298,7 +285,7 @@ def test_links(kind: tuple[str, str]) -> None:
     np.testing.assert_allclose(predicted, boosted.predict(boosted.rows).reshape(len(raw), -1), rtol=1e-5)
 
 
-@CLASSIFIERS
+@pytest.mark.parametrize("name", [name for name, given in SKLEARN.items() if is_classifier(given[0])])
 def test_labels_and_probabilities(name: str, tmp_path: Path) -> None:
     """Compiled here, and labels in C."""
     boosted = trained("sklearn", name)
@@ -375,19 +362,6 @@ def test_slices_of_xgboost(kind: str, part: slice) -> None:
     np.testing.assert_array_equal(boosted.added_up(leaves), boosted.raw(rows))
 
 
-@pytest.mark.parametrize(
-    "estimator", [lgb.LGBMClassifier(n_estimators=12, verbosity=-1), xgb.XGBClassifier(n_estimators=12)]
-)
-def test_first_trees_of_estimators(estimator: Any) -> None:
-    y = THREE if isinstance(estimator, xgb.XGBClassifier) else np.array(["a", "b", "c"])[THREE]
-    model = read_model(estimator.fit(GAPS, y))
-    assert (model.classes.tolist(), model.output) == (np.unique(y).tolist(), "labels")
-    small = model.first(4)
-    only = {"iteration_range": (0, 4)} if isinstance(estimator, xgb.XGBClassifier) else {"num_iteration": 4}
-    np.testing.assert_array_equal(small.predict(GAPS), estimator.predict(GAPS, **only))
-    assert small.n_estimators == 4
-
-
 @pytest.mark.parametrize("kind", [GradientBoostingClassifier, HistGradientBoostingClassifier])
 def test_ties_go_where_the_model_sends_them(kind: Any) -> None:
     """A raw score of exactly zero is class 1 in GradientBoosting, and class 0 in HistGradientBoosting."""
@@ -396,31 +370,13 @@ def test_ties_go_where_the_model_sends_them(kind: Any) -> None:
     np.testing.assert_array_equal(rfsize.compile(model).predict(rows), model.predict(rows))
 
 
-def test_thresholds_around_boosted_models() -> None:
-    inside = GradientBoostingClassifier(**GRADIENT)
-    model = FixedThresholdClassifier(inside, threshold=0.3, pos_label="yes").fit(WHOLE, WORDS)
-    np.testing.assert_array_equal(rfsize.compile(model).predict(WHOLE), model.predict(WHOLE))
-    small = rfsize.models.model.first_trees(read_model(model), 4)
-    assert (type(small), len(small.estimator_.estimators_)) == (FixedThresholdClassifier, 4)
-
-
 # What is not read
 
 
-def with_leaf_of_nan() -> lgb.Booster:
-    booster = lgb.train({"objective": "regression", "verbosity": -1}, lgb.Dataset(GAPS, SCORE), 5)
-    return booster.set_leaf_output(1, 0, np.nan)
-
-
-def of_sums_of_logarithms() -> AdaBoostClassifier:
-    model = AdaBoostClassifier(n_estimators=3).fit(WHOLE, TWO)
-    model.algorithm = "SAMME.R"  # as before scikit-learn 1.6
-    return model
-
-
-def of_an_unknown_version() -> HistGradientBoostingRegressor:
-    model = HistGradientBoostingRegressor(**HISTOGRAM).fit(WHOLE, SCORE)
-    del model._baseline_prediction
+def altered(model: Any, **attributes: Any) -> Any:
+    """As other versions of scikit-learn make it: before 1.6, or some to come."""
+    vars(model).pop("_baseline_prediction", None)
+    vars(model).update(attributes)
     return model
 
 
@@ -428,10 +384,11 @@ def xgboost(params: dict[str, Any], y: Any = SCORE, rounds: int = 3) -> xgb.Boos
     return xgb.train(params, xgb.DMatrix(GAPS, y), rounds)
 
 
-LINEAR = {"objective": "regression", "linear_tree": True, "verbosity": -1}
+FEW = {"objective": "regression", "verbosity": -1}
+LINEAR = FEW | {"linear_tree": True}
 REFUSED: dict[str, Callable[[], Any]] = {
     "linear_tree=False": lambda: lgb.train(LINEAR, lgb.Dataset(WHOLE, SCORE), 5),
-    "finite": with_leaf_of_nan,
+    "finite": lambda: lgb.train(FEW, lgb.Dataset(GAPS, SCORE), 5).set_leaf_output(1, 0, np.nan),
     "gblinear": lambda: xgboost({"booster": "gblinear"}),
     "several targets": lambda: xgboost({}, np.column_stack([SCORE, TWO])),
     "targets": lambda: xgboost({"objective": "reg:quantileerror", "quantile_alpha": [0.2, 0.8]}),
@@ -440,8 +397,9 @@ REFUSED: dict[str, Callable[[], Any]] = {
     "init": lambda: GradientBoostingRegressor(init=RandomForestRegressor(3)).fit(WHOLE, SCORE),
     "AdaBoostRegressor": lambda: AdaBoostRegressor(n_estimators=3).fit(WHOLE, SCORE),
     "LogisticRegression": lambda: AdaBoostClassifier(LogisticRegression(), n_estimators=3).fit(WHOLE, TWO),
-    "SAMME.R": of_sums_of_logarithms,
-    "_baseline_prediction": of_an_unknown_version,
+    "pred_early_stop": lambda: lgb.LGBMClassifier(n_estimators=3, pred_early_stop=True, verbosity=-1).fit(CODES, TWO),
+    "SAMME.R": lambda: altered(AdaBoostClassifier(n_estimators=3).fit(WHOLE, TWO), algorithm="SAMME.R"),
+    "_baseline_prediction": lambda: altered(HistGradientBoostingRegressor(max_iter=3).fit(WHOLE, SCORE)),
 }
 
 

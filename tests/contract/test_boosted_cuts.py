@@ -91,13 +91,9 @@ def test_probabilities(name: str, n_classes: int) -> None:
 
 # Shrunken models
 
-SAVED = [("lightgbm", "gbdt"), ("lightgbm", "one-vs-all"), ("xgboost", "softprob")]
-EXPLAINED = {False: "pred_contrib", True: "pred_contribs"}
-REFITTED = [kind for kind in LABELS + NUMBERS if "adaboost" not in kind[1]]
-
 
 @pytest.mark.filterwarnings("ignore::rfsize.exceptions.RfsizeWarning")
-@pytest.mark.parametrize("kind", REFITTED, ids=": ".join)
+@pytest.mark.parametrize("kind", [kind for kind in LABELS + NUMBERS if "adaboost" not in kind[1]], ids=": ".join)
 def test_shrunken_model_keeps_what_is_certified(kind: tuple[str, str]) -> None:
     boosted = trained(*kind)
     rows = FRESH[:400]
@@ -146,7 +142,7 @@ def test_leaves_are_refitted_by_weighted_least_squares(kind: tuple[str, str]) ->
     assert np.sqrt(np.mean(error**2)) < 0.15 * np.sqrt(np.mean(change**2))
 
 
-@pytest.mark.parametrize("kind", SAVED, ids=": ".join)
+@pytest.mark.parametrize("kind", [LABELS[0], LABELS[4], ("xgboost", "softprob")], ids=": ".join)
 def test_shrunken_models_are_saved_and_explained(kind: tuple[str, str], tmp_path: Path) -> None:
     boosted = trained(*kind)
     small, _ = rfsize.shrink(boosted.native, FRESH, n_trees=3)
@@ -154,8 +150,10 @@ def test_shrunken_models_are_saved_and_explained(kind: tuple[str, str], tmp_path
     stored = type(small)(model_file=tmp_path / "small.json")
     loaded = Boosted(boosted.framework, stored, FRESH, boosted.params)
     np.testing.assert_array_equal(loaded.predict(FRESH), Boosted(boosted.framework, small, FRESH).predict(FRESH))
-    is_xgboost = boosted.framework == "xgboost"
-    explained = stored.predict(xgb.DMatrix(FRESH) if is_xgboost else FRESH, **{EXPLAINED[is_xgboost]: True})
+    if boosted.framework == "xgboost":
+        explained = stored.predict(xgb.DMatrix(FRESH), pred_contribs=True)
+    else:
+        explained = stored.predict(FRESH, pred_contrib=True)
     by_score = explained.reshape(len(FRESH), -1, FRESH.shape[1] + 1).sum(axis=2)
     np.testing.assert_allclose(by_score, loaded.raw(FRESH), atol=1e-5)
 
@@ -172,15 +170,6 @@ def test_shrunken_models_are_models_of_their_own() -> None:
 
 
 # What a boosted model still has not
-
-
-def test_options_of_forests_are_refused() -> None:
-    model = trained("lightgbm", "gbdt").native
-    with pytest.raises(ValueError, match="out of bag"):
-        rfsize.size(model, FRESH, oob=True, target="model")
-    for option in ({"voting": "hard"}, {"method": "smooth"}, {"max_rows": 100}, {"metric": "auc", "tolerance": 0.1}):
-        with pytest.raises(ValueError, match=next(iter(option))):
-            rfsize.size(model, FRESH, **option)
 
 
 @pytest.mark.filterwarnings("ignore::rfsize.exceptions.RfsizeWarning")

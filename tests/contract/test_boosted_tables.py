@@ -108,18 +108,6 @@ def test_margins_are_the_boldest_that_rows_certify(kind: tuple[str, str]) -> Non
     assert fails(1 / step) or table.expected_trees() == 8.0
 
 
-def test_macro_bounds_each_class() -> None:
-    boosted = trained("lightgbm", "multiclass")
-    table = StopTable.calibrate(boosted.native, FRESH, average="macro", **CERTIFIED)
-    label, own = rfsize.compile(boosted.native, table).predict_labels(FRESH), label_of(boosted.predict(FRESH))
-    for index, outcome in enumerate(table.by_class()):
-        of_class = (own == index) & ~SETS_SCALE
-        assert outcome.disagreement == (label != own)[of_class].mean()
-        assert binom.cdf((label != own)[of_class].sum(), of_class.sum(), 1 - ALPHA) <= 1 - SURE + 1e-9
-    with pytest.raises(ValueError, match="average='macro'"):
-        StopTable.calibrate(boosted.native, FRESH[own != 0], average="macro", **CERTIFIED)
-
-
 @of_kinds(("lightgbm", "gbdt"), ("xgboost", "parallel trees"), ("sklearn", "adaboost"))
 def test_thresholds(kind: tuple[str, str]) -> None:
     boosted = trained(*kind)

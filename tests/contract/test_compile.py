@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-from pathlib import Path
 from typing import Any
 
 import lightgbm as lgb
@@ -36,15 +35,13 @@ def wild_rows(name: str, n_rows: int = 3000) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_predict_is_the_frameworks(name: str, tmp_path: Path) -> None:
-    whole, X = rfsize.compile(model(name)), wild_rows(name)
-    whole.save(tmp_path / "forest.rfsize")
-    for fast in (whole, rfsize.load(tmp_path / "forest.rfsize")):
-        for rows in (X, rows_for(name, 3000).astype(np.float32)):
-            actual, n_used = fast.predict(rows, return_trees=True)
-            assert_same_bits(actual, zoo.own_predict(model(name), rows), is_exact=KINDS[name].is_exact)
-            assert n_used.min() >= 1
-            assert n_used.max() <= fast.n_trees
+def test_predict_is_the_frameworks(name: str) -> None:
+    fast = rfsize.compile(model(name))
+    for rows in (wild_rows(name), rows_for(name, 3000).astype(np.float32)):
+        actual, n_used = fast.predict(rows, return_trees=True)
+        assert_same_bits(actual, zoo.own_predict(model(name), rows), is_exact=KINDS[name].is_exact)
+        assert n_used.min() >= 1
+        assert n_used.max() <= fast.n_trees
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
@@ -71,13 +68,6 @@ def test_frames_categories_and_votes(kind: str) -> None:
 def test_batches_of_every_size_agree(name: str) -> None:
     fast, X = rfsize.compile(model(name)), rows_for(name, 3000)
     for method in (fast.predict, fast.predict_labels, fast.predict_proba)[: 3 if len(fast.classes) else 1]:
-        assert_batches_agree(method, X)
-
-
-@pytest.mark.parametrize("name", ["lgb binary", "lgb softmax", "xgb softprob", "random forest"])
-def test_batches_of_majority_votes_agree(name: str) -> None:
-    fast, X = rfsize.compile(model(name), voting="hard"), rows_for(name, 3000)
-    for method in (fast.predict_labels, fast.predict_proba):
         assert_batches_agree(method, X)
 
 
@@ -112,10 +102,8 @@ def test_softmax_labels_are_of_the_largest_margin(n_rows: int) -> None:
     margins, X = (-0.4, -0.18000004, -0.18), np.zeros((n_rows, 1))
     for objective, label in (("multi:softmax", 2), ("multi:softprob", 1)):
         params = {"objective": objective, "num_class": 3, "gamma": 1e9, "eta": 1, "base_score": 0.0, "nthread": 1}
-        document = json.loads(xgb.train(params, xgb.DMatrix(np.zeros((12, 1)), np.arange(12) % 3), 1).save_raw("json"))
-        for tree, margin in zip(document["learner"]["gradient_booster"]["model"]["trees"], margins, strict=True):
-            tree["base_weights"][0] = tree["split_conditions"][0] = margin
-        booster = xgb.Booster(model_file=bytearray(json.dumps(document).encode()))
+        booster, values = xgb.train(params, xgb.DMatrix(np.zeros((12, 1)), np.arange(12) % 3), 1), iter(margins)
+        booster = zoo.with_leaves(booster, lambda leaf, values=values: np.full(len(leaf), next(values)))
         own = booster.predict(xgb.DMatrix(X))
         assert (own if objective == "multi:softmax" else own.argmax(axis=1)).tolist() == [label] * n_rows
         fast = rfsize.compile(booster)
@@ -140,12 +128,6 @@ def test_splits_that_share_a_child_are_no_trees(framework: str) -> None:
         rfsize.compile(other)
 
 
-@pytest.mark.parametrize("value", [np.inf, -np.inf, 1e39])
-def test_what_xgboost_refuses_is_refused(value: float) -> None:
-    with pytest.raises(ValueError, match="X"):
-        rfsize.tree_outputs(models.model("xgboost").model, np.where(FRESH > 1.5, value, FRESH))
-
-
 SETTINGS: dict[str, Any] = {"n_estimators": 40, "random_state": 0}
 BOOSTED: dict[str, Any] = {
     "stumps": lambda: AdaBoostClassifier(**SETTINGS).fit(X, TWO),
@@ -166,24 +148,18 @@ def weighted(trained: AdaBoostClassifier, weights: np.ndarray) -> AdaBoostClassi
 
 
 @pytest.mark.parametrize("name", BOOSTED)
-def test_adaboost(name: str, tmp_path: Path) -> None:
+def test_adaboost(name: str) -> None:
     """Weights of tenths are often level but for the rounding of their sums."""
     trained, rows = BOOSTED[name](), np.concatenate([X, FRESH, np.round(FRESH, 1)])
     n = len(trained.estimators_)
     cut = copy.copy(trained)
     cut.estimators_ = cut.estimators_[: n // 2 + 1]  # by hand: the weights of the others stay, and their sum
     tenths = np.random.default_rng(1).integers(1, 4, n) * 0.1
-    for own in (
-        trained,
-        cut,
-        *(weighted(trained, w) for w in (tenths, np.full(n, 0.1), tenths * (np.arange(n) % 3 == 0))),
-    ):
-        fast = rfsize.compile(own)
-        fast.save(tmp_path / "boosted.rfsize")
-        for forest in (fast, rfsize.load(tmp_path / "boosted.rfsize")):
-            labels = own.predict(rows)
-            assert np.array_equal(forest.predict(rows), labels)
-            assert forest.predict(rows).dtype == labels.dtype
-            np.testing.assert_allclose(forest.predict_proba(rows), own.predict_proba(rows), atol=1e-12)
-            assert [forest.predict(row[None])[0] for row in rows[:20]] == labels[:20].tolist()
-            assert np.array_equal(forest.predict(rows.astype(np.float32)), own.predict(rows.astype(np.float32)))
+    weights = (tenths, np.full(n, 0.1), tenths * (np.arange(n) % 3 == 0))
+    for own in (trained, cut, *(weighted(trained, of) for of in weights)):
+        fast, labels = rfsize.compile(own), own.predict(rows)
+        assert np.array_equal(fast.predict(rows), labels)
+        assert fast.predict(rows).dtype == labels.dtype
+        np.testing.assert_allclose(fast.predict_proba(rows), own.predict_proba(rows), atol=1e-12)
+        assert [fast.predict(row[None])[0] for row in rows[:20]] == labels[:20].tolist()
+        assert np.array_equal(fast.predict(rows.astype(np.float32)), own.predict(rows.astype(np.float32)))

@@ -18,8 +18,8 @@ from sklearn.ensemble import RandomForestClassifier
 import rfsize
 from helpers import lookup
 from helpers.boosted import classifier
-from helpers.command_line import run
 from helpers.trained import FRAMEWORKS, data_for, params_for, predicted, problem, train
+from rfsize.cli import main
 from rfsize.statistics.sampling_variance import pooled_variances
 
 pytestmark = pytest.mark.filterwarnings("ignore::rfsize.exceptions.RfsizeWarning")
@@ -137,7 +137,7 @@ def test_the_command_line_and_truncate_ask_the_same(tmp_path: Path, capsys: pyte
     model = forest("lightgbm", "rare")
     model.save_model(tmp_path / "model.txt")
     pd.DataFrame(FRESH).to_csv(tmp_path / "rows.csv", index=False)
-    run(tmp_path, "size", "model.txt", "rows.csv", "--json")
+    main(["size", str(tmp_path / "model.txt"), str(tmp_path / "rows.csv"), "--json"])
     report = rfsize.size(model, FRESH)
     assert json.loads(capsys.readouterr().out)["why"] == report.criterion.why
     assert rfsize.truncate(model, FRESH).num_trees() == report.n_kept
@@ -151,8 +151,7 @@ def test_counted_votes_have_labels_alone() -> None:
 # The default tolerance
 
 FEW, NUMBER = X[:250], Y["number"][:250]
-TWO = (NUMBER > 0.3).astype(int)
-OF_TASK = {"number": NUMBER, "two": TWO}
+OF_TASK = {"number": NUMBER, "two": (NUMBER > 0.3).astype(int)}
 
 
 @cache
@@ -193,7 +192,3 @@ def test_a_callback_takes_the_spread_where_it_has_no_rows(data: Any) -> None:
     by_variance = rfsize.size(large("lightgbm", "number"), FEW, NUMBER, oob=True).criterion.tolerance
     expected = 0.05 * NUMBER.std() if data is None else by_variance
     assert callback.report_.criterion.tolerance == pytest.approx(expected, rel=0.01)
-
-
-def test_nothing_that_varies_needs_one_tree() -> None:
-    assert rfsize.size(train("sklearn", FEW, np.full(250, 2.5), 20), FEW).n_trees == 1

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 import xgboost as xgb
 
 import rfsize
-from helpers.models import LIGHTGBM, N_ROWS, ONE_ROUND, TWO, XGBOOST, X, frame, model
+from helpers.models import LIGHTGBM, N_ROWS, ONE_ROUND, TWO, XGBOOST, X, frame, kept_in, model, own_predict
 from rfsize.exceptions import InbagError, TrainingRowsWarning
 
 pytestmark = pytest.mark.filterwarnings("ignore::rfsize.exceptions.TrainingRowsWarning")
@@ -158,3 +158,21 @@ def test_rows_without_names_are_taken_silently() -> None:
         for rows in (X, sp.csr_matrix(X)):
             assert rfsize.tree_outputs(named, rows).votes == rfsize.tree_outputs(nameless, rows).votes
         assert np.array_equal(rfsize.oob_predict(named, X, fill=0), rfsize.oob_predict(nameless, X, fill=0))
+
+
+ODD = pd.DataFrame(X, columns=["Tree", "end of trees", "parameters", *"abc"])
+PRUNED = {"updater": "grow_colmaker,prune", "gamma": 30.0, "tree_method": "exact", "colsample_bynode": 1}
+CONTENTS: dict[str, Callable[[], Any]] = {
+    "names like lines": lambda: lgb.train(LIGHTGBM, lgb.Dataset(ODD, TWO), 3),
+    "trees of one leaf": lambda: lgb.train(LIGHTGBM | {"min_data_in_leaf": 500}, lgb.Dataset(ODD, TWO), 3),
+    "pruned trees": lambda: xgb.train(XGBOOST | PRUNED, xgb.DMatrix(X, TWO), 1),
+    "nothing learnt": lambda: xgb.train(XGBOOST | {"gamma": 1e9}, xgb.DMatrix(X, TWO), 1),
+}
+
+
+@pytest.mark.parametrize("content", CONTENTS)
+def test_models_of_every_content_are_read(content: str, tmp_path: Path) -> None:
+    trained = CONTENTS[content]()
+    rows, way = (ODD, "text") if isinstance(trained, lgb.Booster) else (X, "ubj")
+    fast = rfsize.compile(kept_in(trained, way, tmp_path))
+    np.testing.assert_array_equal(fast.predict(rows), own_predict(trained, rows))

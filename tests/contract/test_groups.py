@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import reference.groups
 import rfsize
 from helpers.copied import continuous
 from helpers.models import N_ROWS, TWO, X, model
+from helpers.warned import warned
 from rfsize.exceptions import ForestWarning, NotConvergedWarning
 
 
@@ -62,37 +63,20 @@ def copied(n_copies: int) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate([rows, rows[:n_copies]]), np.concatenate([y, y[:n_copies]])
 
 
-def copies_warnings(call: Any) -> list[str]:
-    with warnings.catch_warnings(record=True) as given:
-        warnings.simplefilter("always")
-        call()
-    return [str(warning.message) for warning in given if warning.category is ForestWarning]
+FOREST = RandomForestClassifier(60, random_state=0)
+COUNTS: dict[str, Callable[..., Any]] = {
+    "out of bag": lambda rows, y, **given: rfsize.tree_outputs(FOREST.fit(rows, y), rows, y, oob=True, **given),
+    "grow": lambda rows, y, **given: rfsize.grow(clone(FOREST), rows, y, alpha=0.9, max_trees=100, **given),
+    "cross-validation": lambda rows, y, **given: rfsize.tree_outputs(clone(FOREST), rows, y, cv=3, **given),
+    "oob_score": lambda rows, y, **given: rfsize.oob_score(FOREST.fit(rows, y), rows, y, **given),
+}
 
 
-@pytest.mark.parametrize("groups", ["copies", "rows"])
-def test_copies_are_named_with_both_remedies(groups: str) -> None:
-    rows, y = copied(100)
-    forest = RandomForestClassifier(60, random_state=0).fit(rows, y)
-    (text,) = copies_warnings(lambda: rfsize.tree_outputs(forest, rows, y, oob=True))
-    assert f"groups='{groups}'" in text
-    assert "50 %" in text
-    assert not copies_warnings(lambda: rfsize.tree_outputs(forest, rows, y, oob=True, groups=groups))
-
-
-def test_a_few_copies_are_no_matter() -> None:
-    rows, y = copied(1)
-    forest = RandomForestClassifier(60, random_state=0).fit(rows, y)
-    assert not copies_warnings(lambda: rfsize.tree_outputs(forest, rows, y, oob=True))
-
-
-@pytest.mark.parametrize(
-    "how",
-    [
-        lambda rows, y: rfsize.grow(RandomForestClassifier(random_state=0), rows, y, alpha=0.9, max_trees=100),
-        lambda rows, y: rfsize.tree_outputs(RandomForestClassifier(20, random_state=0), rows, y, cv=3),
-        lambda rows, y: rfsize.oob_score(RandomForestClassifier(60, random_state=0).fit(rows, y), rows, y),
-    ],
-    ids=["grow", "cross-validation", "oob_score"],
-)
-def test_copies_are_told_of(how: Any) -> None:
-    assert copies_warnings(lambda: how(*copied(100)))
+@pytest.mark.parametrize("how", COUNTS)
+def test_copies_are_named_with_both_remedies(how: str) -> None:
+    (warning,) = warned(lambda: COUNTS[how](*copied(100)), ForestWarning)
+    assert "50 %" in str(warning.message)
+    for groups in ("copies", "rows"):
+        assert f"groups='{groups}'" in str(warning.message)
+        assert not warned(lambda groups=groups: COUNTS[how](*copied(100), groups=groups), ForestWarning)
+    assert not warned(lambda: COUNTS[how](*copied(1)), ForestWarning)  # a few are no matter

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-import warnings
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -35,6 +34,7 @@ from helpers.models import (
     model,
     own_predict,
 )  # fmt: skip
+from helpers.warned import warned
 from rfsize.exceptions import ForestWarning, InbagError, NotAForestError
 
 pytestmark = pytest.mark.filterwarnings(
@@ -136,8 +136,7 @@ def test_finished_forest_takes_more_trees(kind: str) -> None:
 
 def test_booster_of_a_file_takes_more_trees() -> None:
     forest, goal = model("xgboost"), precise(40, 35)
-    loaded = xgb.Booster()
-    loaded.load_model(forest.model.save_raw("ubj"))
+    loaded = xgb.Booster(model_file=forest.model.save_raw("ubj"))
     booster, _ = rfsize.grow(PARAMS, data("xgboost", TWO), init_model=loaded, **goal)
     expected, _ = rfsize.grow(forest.model, data("xgboost", TWO), **goal)
     assert booster.get_dump() == expected.get_dump()
@@ -268,9 +267,8 @@ def test_names_and_categories_are_kept(kind: str) -> None:
 
 def test_learning_rate_other_than_one_warns() -> None:
     goal = {"alpha": 0.8, "min_trees": 30, "max_trees": 60}
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", ForestWarning)
-        rfsize.grow({name: value for name, value in PARAMS.items() if name != "eta"}, data("xgboost", TWO), **goal)
+    usual = {name: value for name, value in PARAMS.items() if name != "eta"}
+    assert not warned(lambda: rfsize.grow(usual, data("xgboost", TWO), **goal), ForestWarning)
     with pytest.warns(ForestWarning, match=r"learning_rate=0\.5"):
         rfsize.grow(PARAMS | {"eta": 0.5}, data("xgboost", TWO), **goal)
     slow = xgb.train(XGBOOST | {"eta": 0.5}, data("xgboost", TWO), 1)

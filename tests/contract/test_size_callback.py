@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -50,11 +49,13 @@ def test_training_stops_in_time(options: dict[str, Any]) -> None:
     whole = lgb.train(LIGHTGBM, lgb.Dataset(X, TWO), report.available)
     assert_same(report, rfsize.size(whole, X, oob=True, **options))
     assert np.array_equal(booster.predict(FRESH), whole.predict(FRESH, num_iteration=booster.num_trees()))
+    for twin in (pickle.loads(pickle.dumps(callback)), copy.deepcopy(callback)):
+        assert twin.report_.to_dict() == report.to_dict()
 
 
+PATIENTS = np.random.default_rng(0).integers(0, 200, N_ROWS)
 MANY = np.random.default_rng(6).normal(size=(600, 6))
 MANY_SCORES = MANY @ np.random.default_rng(7).normal(size=(6, 6)) + np.random.default_rng(8).normal(size=(600, 6))
-OF_MANY = {"objective": "multiclass", "num_leaves": 5}
 SEVERAL = {"objective": "multiclass", "num_class": 3}
 TRAININGS: dict[str, dict[str, Any]] = {
     "binary": {},
@@ -71,8 +72,11 @@ TRAININGS: dict[str, dict[str, Any]] = {
     "three classes": {"params": SEVERAL, "y": THREE},
     "three against all": {"params": SEVERAL | {"objective": "multiclassova"}, "y": THREE},
     "large trees": {"params": SEVERAL | {"min_data_in_leaf": 2, "num_leaves": 60, "bagging_fraction": 0.3}, "y": THREE},
-    "six classes": {"params": OF_MANY | {"num_class": 6}, "X": MANY, "y": MANY_SCORES.argmax(axis=1)},
+    "six classes": {"params": SEVERAL | {"num_class": 6, "num_leaves": 5}, "X": MANY, "y": MANY_SCORES.argmax(axis=1)},
     "unbalanced": {"params": SEVERAL | {"extra_trees": True, "is_unbalance": True}, "y": THREE},
+    "a low threshold": {"options": {"threshold": 0.3}},
+    "a threshold": {"options": {"threshold": 0.45}},
+    "groups": {"params": {"bagging_fraction": 0.3}, "options": {"groups": PATIENTS}},
 }
 
 
@@ -84,21 +88,13 @@ TRAININGS: dict[str, dict[str, Any]] = {
     + [(name, "soft", has_data) for name in ("binary", "three classes") for has_data in (False, True)],
 )
 def test_votes_read_in_training_are_the_forests(name: str, voting: str, has_data: bool) -> None:
-    training = TRAININGS[name]
-    rows, y = training.get("X", X), training.get("y", TWO)
+    training = {**TRAININGS[name]}
+    rows, y, options = training.get("X", X), training.get("y", TWO), training.pop("options", {})
     whole = train(lambda _: None, rounds=40, **training)
-    expected = rfsize.size(whole, rows, y, oob=True, alpha=0.95, voting=voting)
-    callback = rfsize.SizeCallback(**FIRST, voting=voting, data=rows if has_data else None)
+    expected = rfsize.size(rfsize.tree_outputs(whole, rows, y, oob=True, **options), alpha=0.95, voting=voting)
+    callback = rfsize.SizeCallback(**FIRST, **options, voting=voting, data=rows if has_data else None)
     train(callback, rounds=40, **training)
     assert_same(callback.report_, expected)
-
-
-@pytest.mark.parametrize("threshold", [0.3, 0.45])
-def test_thresholds(threshold: float) -> None:
-    callback = rfsize.SizeCallback(**FIRST, voting="hard", threshold=threshold)
-    train(callback, rounds=40)
-    outputs = rfsize.tree_outputs(train(lambda _: None, rounds=40), X, oob=True, threshold=threshold)
-    assert_same(callback.report_, rfsize.size(outputs, alpha=0.95, voting="hard"))
 
 
 GOALS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -196,20 +192,12 @@ def test_estimators_and_a_second_training() -> None:
     assert regressor.fit(X, NUMBER, callbacks=[callback]).booster_.num_trees() == callback.report_.n_kept
 
 
-def test_used_callback_is_copied_and_pickled() -> None:
-    callback = rfsize.SizeCallback(alpha=0.9, min_trees=40)
-    train(callback)
-    for twin in (pickle.loads(pickle.dumps(callback)), copy.deepcopy(callback)):
-        assert twin.report_.to_dict() == callback.report_.to_dict()
-
-
+@pytest.mark.filterwarnings("ignore::rfsize.exceptions.NotConvergedWarning")
 def test_early_stopping_beside_it() -> None:
     dataset = lgb.Dataset(X, TWO)
     valid = dataset.create_valid(FRESH, np.zeros(len(FRESH)))
     callback, stop = rfsize.SizeCallback(alpha=0.999, min_trees=40), lgb.early_stopping(3, verbose=False)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotConvergedWarning)
-        booster = lgb.train(LIGHTGBM, dataset, 300, valid_sets=[valid], callbacks=[callback, stop])
+    booster = lgb.train(LIGHTGBM, dataset, 300, valid_sets=[valid], callbacks=[callback, stop])
     assert booster.num_trees() < callback.report_.available < 100
 
 
@@ -333,11 +321,3 @@ def test_many_rows_are_drawn_once() -> None:
     callback = rfsize.SizeCallback(alpha=0.8, min_trees=30)
     train(callback, y, 30, X=rows)
     assert callback.report_.estimate.n_rows + callback.report_.estimate.n_dropped == 20_000
-
-
-def test_groups_are_heeded() -> None:
-    patients = np.random.default_rng(0).integers(0, 200, N_ROWS)
-    callback, params = rfsize.SizeCallback(**FIRST, groups=patients), {"bagging_fraction": 0.3}
-    train(callback, rounds=40, params=params)
-    whole = train(lambda _: None, rounds=40, params=params)
-    assert_same(callback.report_, rfsize.size(whole, X, oob=True, alpha=0.95, groups=patients))

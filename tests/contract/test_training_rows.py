@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -18,23 +17,21 @@ from xgboost import XGBClassifier
 import reference.representative
 import rfsize
 from helpers.models import KINDS, LIGHTGBM, N_ROWS, NO_TREES, ONE_ROUND, TWO, WRAPPER, X, model
+from helpers.warned import warned
 from rfsize.exceptions import FewVotesError, ForestWarning, TrainingRowsWarning
 
 # Their bags go by labels or weights.
 UNTOLD = ("lightgbm pos/neg", "xgboost weights")
-RECOGNISED = [kind for kind in KINDS if kind not in (*NO_TREES, *UNTOLD)]
 
 
 def is_noticed(trained: Any, rows: Any, *of_rows: Any) -> bool:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        rfsize.tree_outputs(trained, rows, *of_rows)
-    files = [warning.filename for warning in caught if warning.category is TrainingRowsWarning]
+    caught = warned(lambda: rfsize.tree_outputs(trained, rows, *of_rows), TrainingRowsWarning)
+    files = [warning.filename for warning in caught]
     assert files in ([], [__file__])
     return bool(files)
 
 
-@pytest.mark.parametrize("kind", RECOGNISED)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in (*NO_TREES, *UNTOLD)])
 def test_training_rows_are_noticed(kind: str) -> None:
     forest = model(kind)
     assert is_noticed(forest.model, forest.X)
@@ -111,10 +108,8 @@ def test_questions_about_training_rows_warn_once(kind: str, question: str) -> No
 def test_size_of_outputs_repeats_no_warning() -> None:
     with pytest.warns(TrainingRowsWarning):
         outputs = rfsize.tree_outputs(model("lightgbm").model, X)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", TrainingRowsWarning)
-        report = rfsize.size(outputs, alpha=0.8)
-    assert report.warnings[0].category is TrainingRowsWarning
+    assert not warned(lambda: rfsize.size(outputs, alpha=0.8), TrainingRowsWarning)
+    assert rfsize.size(outputs, alpha=0.8).warnings[0].category is TrainingRowsWarning
 
 
 # From 1.9 on, scikit-learn draws bags in proportion to class weights.
@@ -162,28 +157,15 @@ def test_predictions_by_uneven_bags_warn(uneven: tuple[Any, np.ndarray]) -> None
         rfsize.tree_outputs(forest, X, y, oob=True).predict(fill=0)
 
 
+RARE, UNCOMMON = rare(0.1), rare(0.2)
+BAGGING = BaggingClassifier(DecisionTreeClassifier(max_depth=4), 60, random_state=0)
+FRACTIONS = LIGHTGBM | {"pos_bagging_fraction": 0.95, "neg_bagging_fraction": 0.3}
+HALF = RandomForestClassifier(60, random_state=0, max_samples=0.5)
+LARGE_GROUPS = np.where(UNCOMMON == 1, np.arange(N_ROWS) // 20, 1000 + np.arange(N_ROWS))
 OTHERS: dict[str, Callable[[], Any]] = {
-    "bagging": lambda: rfsize.oob_score(
-        BaggingClassifier(DecisionTreeClassifier(max_depth=4), 60, random_state=0).fit(
-            X, rare(0.1), sample_weight=np.where(rare(0.1) == 1, 9.0, 1.0)
-        ),
-        X,
-        rare(0.1),
-    ),
-    "a fraction for each class": lambda: rfsize.size(
-        lgb.train(
-            LIGHTGBM | {"pos_bagging_fraction": 0.95, "neg_bagging_fraction": 0.3}, lgb.Dataset(X, rare(0.1)), 60
-        ),
-        X,
-        rare(0.1),
-        oob=True,
-    ),
-    "large groups of a class": lambda: rfsize.oob_score(
-        RandomForestClassifier(60, random_state=0, max_samples=0.5).fit(X, rare(0.2)),
-        X,
-        rare(0.2),
-        groups=np.where(rare(0.2) == 1, np.arange(N_ROWS) // 20, 1000 + np.arange(N_ROWS)),
-    ),
+    "bagging": lambda: rfsize.oob_score(BAGGING.fit(X, RARE, sample_weight=1.0 + 8.0 * RARE), X, RARE),
+    "a fraction for each class": lambda: rfsize.size(lgb.train(FRACTIONS, lgb.Dataset(X, RARE), 60), X, RARE, oob=True),
+    "large groups": lambda: rfsize.oob_score(HALF.fit(X, UNCOMMON), X, UNCOMMON, groups=LARGE_GROUPS),
 }
 
 

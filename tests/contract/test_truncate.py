@@ -50,7 +50,7 @@ def n_trees(trained: Any) -> int:
 
 
 @pytest.mark.parametrize("kept", [1, 8])
-def test_truncated_predicts_mean_of_first_trees(forest: Forest, kept: int) -> None:
+def test_truncated_predicts_mean_of_first_trees_and_keeps_bags(forest: Forest, kept: int) -> None:
     before = pickle.dumps(forest.model)
     small = rfsize.truncate(forest.model, n_trees=kept)
     assert pickle.dumps(forest.model) == before
@@ -60,11 +60,7 @@ def test_truncated_predicts_mean_of_first_trees(forest: Forest, kept: int) -> No
     of_small = Forest(forest.framework, small, forest.X, forest.y, forest.fresh, n_classes=forest.n_classes)
     actual = of_small.predict_proba(forest.fresh) if forest.n_classes else of_small.predict(forest.fresh)
     np.testing.assert_allclose(actual, expected, rtol=SINGLE, atol=SINGLE)
-
-
-def test_truncated_keeps_bags(forest: Forest) -> None:
-    small = rfsize.truncate(forest.model, n_trees=8)
-    assert np.array_equal(rfsize.inbag(small, forest.X, **forest.training), forest.inbag[:8])
+    assert np.array_equal(rfsize.inbag(small, forest.X, **forest.training), forest.inbag[:kept])
 
 
 @pytest.mark.parametrize(

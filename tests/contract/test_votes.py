@@ -76,12 +76,8 @@ def test_inbag_is_the_frameworks(forest: Forest) -> None:
 def test_oob_votes_leave_out_bags(of_classes: Forest) -> None:
     outputs = rfsize.tree_outputs(of_classes.model, of_classes.X, oob=True, **of_classes.training)
     assert np.array_equal(outputs.votes.counts, oob_counts(of_classes, of_classes.bags))
+    assert (outputs.by_tree()[of_classes.inbag.T] == -1).all()
     assert outputs.source == "oob"
-
-
-def test_oob_by_tree_marks_bags(of_classes: Forest) -> None:
-    actual = rfsize.tree_outputs(of_classes.model, of_classes.X, oob=True, **of_classes.training).by_tree()
-    assert np.array_equal(actual[of_classes.inbag.T], np.full(of_classes.inbag.sum(), -1))
 
 
 @pytest.mark.parametrize("groups", ["rows", PATIENTS], ids=["rows", "patients"])

@@ -82,13 +82,10 @@ def test_before_the_model_is_read(call: Callable[..., Any], option: tuple[str, A
     assert_refused(ValueError, lambda: call("no model", Unread(), **dict([option])), option[0])
 
 
-def test_truth_of_a_regression() -> None:
-    forest = model("lightgbm regression").model
-    for y, metric in (
-        (short(NUMBER), "rmse"),
-        (TEXT, "rmse"),
-        (np.full(N_ROWS, np.nan), "mae"),
-        (np.ones(N_ROWS), "r2"),
-    ):
-        with pytest.raises(ValueError, match=r"\by\b"):
-            rfsize.size(forest, Unread(), y, metric=metric, tolerance=0.1)
+OF_NUMBERS = [(short(NUMBER), "rmse"), (TEXT, "rmse"), (np.full(N_ROWS, np.nan), "mae"), (np.ones(N_ROWS), "r2")]
+
+
+@pytest.mark.parametrize(("y", "metric"), OF_NUMBERS)
+def test_truth_of_a_regression(y: np.ndarray, metric: str) -> None:
+    with pytest.raises(ValueError, match=r"\by\b"):
+        rfsize.size(model("lightgbm regression").model, Unread(), y, metric=metric, tolerance=0.1)

@@ -27,7 +27,6 @@ from sklearn.ensemble import (
 )
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.metrics import make_scorer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -81,9 +80,17 @@ from helpers.rows import Batches, Slices
 from rfsize import RightSizedClassifier, SizeCallback
 from rfsize.exceptions import FewVotesError, InbagError, NotAForestError, RfsizeError
 
+BOOSTED = partial(lightgbm, boosting="gbdt")
+OFTEN = np.repeat(np.arange(40), 12)
+
+
+def of_folds() -> lgb.CVBooster:
+    return lgb.cv(LIGHTGBM, lgb.Dataset(X, TWO), 3, nfold=2, return_cvbooster=True)["cvbooster"]
+
+
 OF_MODELS: list[Case] = [
     (lambda: rfsize.oob_predict_proba(own("lightgbm regression"), X), "rfsize.oob_predict"),
-    (lambda: size(lightgbm(boosting="gbdt"), target="limit"), "boosting="),
+    (lambda: size(BOOSTED(), target="limit"), "boosting="),
     (lambda: size(xgboost(rounds=3, num_parallel_tree=1), oob=True), "num_parallel_tree"),
     *(
         (lambda kind=kind: size(kind.fit(X, TWO), target="limit"), type(kind).__name__)
@@ -126,12 +133,7 @@ OF_MODELS: list[Case] = [
     (lambda: rfsize.tree_outputs(lgb.Dataset(X), X), "lightgbm"),
     (lambda: rfsize.tree_outputs(xgb.DMatrix(X), X), "xgboost"),
     (lambda: rfsize.compile(counted()), "TreeOutputs"),
-    (
-        lambda: rfsize.tree_outputs(
-            lgb.cv(LIGHTGBM, lgb.Dataset(X, TWO), 3, nfold=2, return_cvbooster=True)["cvbooster"], X
-        ),
-        "cvbooster.boosters",
-    ),
+    (lambda: outputs(of_folds()), "cvbooster.boosters"),
     (lambda: rfsize.tree_outputs(lgb.Booster(LIGHTGBM, lgb.Dataset(X, TWO)), X), "no trees"),
     (lambda: rfsize.size(xgboost(booster="gblinear"), X), "gblinear"),
     (lambda: rfsize.size(xgboost(objective="binary:logitraw"), X, target="limit"), "binary:logistic"),
@@ -150,6 +152,10 @@ OF_MODELS: list[Case] = [
     (lambda: shrink(trained=lightgbm(n_trees=1)), "1 tree"),
     (lambda: shrink(trained=own("bagging of neighbours")), "shrink"),
     (lambda: rfsize.grow(make_pipeline(RandomForestClassifier()), X, TWO), "pipeline"),
+    (lambda: size(BOOSTED(), alpha=0.9).outputs.agreement(), "truncate"),
+    (lambda: size(BOOSTED(), alpha=0.9).outputs.standard_error("seeds"), "truncate"),
+    (lambda: size(COUNTED, None, alpha=0.9).outputs.standard_error("seeds"), "agreement"),
+    (lambda: outputs(own("lightgbm regression")).agreement(), "scores"),
 ]
 
 OF_BAGS: list[Case] = [
@@ -174,34 +180,21 @@ OF_BAGS: list[Case] = [
     (lambda: grow(params={"bagging_fraction": 1.0}), "bag"),
     (lambda: rfsize.select_bagging_fraction(RandomForestClassifier(bootstrap=False), X, TWO), "bootstrap"),
 ]
-ASKERS: dict[str, Callable[[Any], Any]] = {
-    "size": lambda trained: rfsize.size(trained, X, TWO, oob=True),
-    "truncate": lambda trained: rfsize.truncate(trained, X, TWO, oob=True),
-    "oob_score": lambda trained: rfsize.oob_score(trained, X, TWO),
-    "oob_predict": lambda trained: rfsize.oob_predict(trained, X, TWO),
-    "oob_predict_proba": lambda trained: rfsize.oob_predict_proba(trained, X, TWO),
-    "oob_importance": lambda trained: rfsize.oob_importance(trained, X, TWO),
-    "tree_outputs": lambda trained: rfsize.tree_outputs(trained, X, TWO, oob=True),
-    "inbag": lambda trained: rfsize.inbag(trained, X, TWO),
-}
-for ask in ASKERS.values():
+OUT_OF_BAG = [partial(question, oob=True) for question in (rfsize.size, rfsize.truncate, rfsize.tree_outputs)]
+OUT_OF_BAG += [rfsize.oob_score, rfsize.oob_predict, rfsize.oob_predict_proba, rfsize.oob_importance, rfsize.inbag]
+for ask in OUT_OF_BAG:
     OF_BAGS += [
-        (lambda ask=ask: ask(loaded()), "subsample="),
-        (lambda ask=ask: ask(xgboost(weight=WEIGHT)), "sample_weight="),
-        (lambda ask=ask: ask(lightgbm(X[::-1])), "order"),
-        (lambda ask=ask: ask(fitted(ExtraTreesClassifier(20, max_depth=3))), "bootstrap="),
+        (lambda ask=ask: ask(loaded(), X, TWO), "subsample="),
+        (lambda ask=ask: ask(xgboost(weight=WEIGHT), X, TWO), "sample_weight="),
+        (lambda ask=ask: ask(lightgbm(X[::-1]), X, TWO), "order"),
+        (lambda ask=ask: ask(fitted(ExtraTreesClassifier(20, max_depth=3)), X, TWO), "bootstrap="),
     ]
 
 OF_VOTES: list[Case] = [
     (lambda: rfsize.oob_score(xgboost(num_parallel_tree=12), X, TWO), "trees"),
     (lambda: rfsize.oob_predict(fitted(n_estimators=2, random_state=0), X), "fill="),
     (
-        lambda: rfsize.size(
-            RandomForestClassifier(15).fit(np.repeat(X[:40], 12, axis=0), np.repeat(TWO[:40], 12)),
-            np.repeat(X[:40], 12, axis=0),
-            oob=True,
-            groups="copies",
-        ),
+        lambda: size(RandomForestClassifier(15).fit(X[OFTEN], TWO[OFTEN]), X[OFTEN], oob=True, groups="copies"),
         "groups='rows'",
     ),
     (lambda: rfsize.size(rfsize.Votes([[0, 0]])), "vote"),
@@ -222,6 +215,7 @@ OF_ROWS: list[Case] = [
     (lambda: size(own(), lgb.Dataset(X)), "X is a lightgbm"),
     (lambda: size(own(), xgb.DMatrix(X)), "DMatrix"),
     (lambda: size(own("xgboost"), xgb.QuantileDMatrix(X, TWO)), "X"),
+    *((lambda of=of: size(own("xgboost"), np.where(FRESH > 1, of, FRESH)), "X") for of in (np.inf, -np.inf, 1e39)),
     (lambda: size(own("xgboost"), xgb.DMatrix(X, base_margin=np.ones(N_ROWS))), "base_margin"),
     (lambda: outputs(missing=0.0), "missing="),
     (lambda: rfsize.truncate(own(), FRESH, 0.95), "alpha=0.95"),
@@ -248,6 +242,8 @@ OF_QUESTIONS: list[Case] = [
     *refused(grow, min_trees=[2.5], confidence=[0.49]),
     *refused(fraction, fractions=[[], [0.5, 1.0]], n_trees=[1], rule=["1se"], seed=[-1]),
     *refused(SizeCallback, confidence=[0.3], min_trees=[2.5]),
+    *refused(lambda **given: size(BOOSTED(), **given), voting=["hard"], method=["smooth"], max_rows=[100]),
+    (lambda: size(BOOSTED(), **AUC), "metric"),
     (lambda: sized().size_at(1.0), "alpha"),
     *refused(lambda **given: size(own(), **ALL, **given), method=["smooth"], max_rows=[50], confidence=[0.3]),
     *refused(partial(crossed, cv=3), threshold=[1.0], oob=[True], missing=[0.0]),
@@ -367,6 +363,18 @@ OF_QUESTIONS: list[Case] = [
     (lambda: grow(**AUC, validation=FRESH), "y is missing"),
     (lambda: grow(groups="rows", validation=FRESH), "groups"),
     (lambda: fraction(metric=shares), "make_scorer"),
+    (lambda: outputs().agreement(0), "n_trees"),
+    (lambda: outputs().standard_error("trees"), "of"),
+    (lambda: outputs().standard_error("rows"), "bags"),
+    (lambda: outputs().standard_error("seeds", bags=inbag(own())), "bags"),
+    (lambda: counted().standard_error("rows", bags=inbag(own())), "bags"),
+    (lambda: pickle.loads(pickle.dumps(counted())).standard_error("rows"), "model"),
+    *(
+        (lambda change=change: outputs().standard_error("rows", bags=change(inbag(own()))), "bags")
+        for change in (np.transpose, lambda bags: bags[:20], lambda bags: bags * 0.5, lambda bags: bags[[0] * 31], str)
+    ),
+    (lambda: outputs().standard_error("rows", bags=outputs()), "bags"),
+    (lambda: outputs(own("xgboost softprob")).standard_error("rows", bags=np.eye(31, N_ROWS) > 0), "bags"),
 ]
 
 NO_ROWS: list[tuple[Any, str]] = [
@@ -383,6 +391,7 @@ NO_ROWS: list[tuple[Any, str]] = [
     ([Slices(X), Slices(X[:0])], "empty"),
     ([Slices(X), Slices(X[:, :5])], "5 columns"),
     (Batches([]), "batch"),
+    *((rows, "X") for rows in ([[1.0, 2.0], [1.0]], [[1.0] * 6, 2.0], [["a"] * 6], [[[1.0] * 6]], [], [[]])),
     (__file__, "Parquet"),
 ]
 OF_KINDS_OF_ROWS: list[Case] = [
@@ -428,13 +437,3 @@ def test_outputs_are_taken_in_place_of_model_and_rows(is_weighted: bool) -> None
     assert rfsize.oob_score(known).available == rfsize.oob_importance(known).available == known.n_trees
     assert known.predict_proba(fill=0.5).shape == (N_ROWS, 2)
     assert rfsize.inbag(trained, X, TWO, **options).shape == (known.n_trees, N_ROWS)
-
-
-def test_weights_weigh_a_scorer_as_its_metric() -> None:
-    def share_of_right_labels(truth: Any, label: Any, sample_weight: Any = None) -> float:
-        return float(np.average(truth == label, weights=sample_weight))
-
-    known = rfsize.tree_outputs(own("random forest"), X, TWO, oob=True)
-    weighed = rfsize.oob_score(known.with_truth(TWO, WEIGHT), metric=make_scorer(share_of_right_labels)).value
-    assert weighed == pytest.approx(rfsize.oob_score(known.with_truth(TWO, WEIGHT), metric="accuracy").value)
-    assert weighed != pytest.approx(rfsize.oob_score(known, metric="accuracy").value)

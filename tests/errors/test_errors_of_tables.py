@@ -10,13 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.ensemble import (
-    AdaBoostClassifier,
-)
+from sklearn.ensemble import AdaBoostClassifier, RandomForestRegressor
 
 import rfsize
 import rfsize.dask
-from helpers.models import THREE, TWO, X
+from helpers.models import NUMBER, THREE, TWO, X
 from helpers.refused import (
     LABELS,
     SCORES,
@@ -28,7 +26,6 @@ from helpers.refused import (
     compiled,
     cut_off,
     fitted,
-    in_unit,
     lightgbm,
     mean_of,
     own,
@@ -65,11 +62,8 @@ OF_TABLES: list[Case] = [
     *(
         (lambda scores=scores: calibrate(own("random forest")).apply(scores), "scores")
         for scores in (
-            np.zeros((4, 2, 1)),
-            np.zeros((4, 31, 2)),
-            np.zeros((4, 31, 3)),
-            np.zeros((4, 31, 1), str),
-            np.zeros(3),
+            *map(np.zeros, ((4, 2, 1), (4, 31, 2), (4, 31, 3), 3)),
+            np.full((4, 31, 1), ""),
             np.full((4, 31, 1), np.nan),
         )
     ),
@@ -107,6 +101,7 @@ OF_TABLES: list[Case] = [
     (lambda: mean_of(lightgbm(n_trees=5), table=StopTable.build(5)), "table"),
 ]
 
+FEW_TREES = RandomForestRegressor(5)
 NO_SIZES = [0, -1, 2**31, 10**30, 1e300, math.inf, math.nan, None, "x"]
 NO_SHARES = [-1e-320, 1.0 + 2.0**-51, math.nan, math.inf, None, "x"]
 NO_UNITS = [1e-200, 1e-310, 1e100, 1e152, 1e300]
@@ -128,7 +123,7 @@ OF_THEORY: list[Case] = [
         for row in ([2, -1, 0], [math.nan] * 3, ["x", "y"])
     ),
     *((lambda n=n: rfsize.Votes([[1, 0]], n_trees=n), "n_trees") for n in (2**31, 3.5, math.nan, "x", True, -1)),
-    *((lambda unit=unit: size(in_unit(unit), metric="scores", tolerance=unit), "units") for unit in NO_UNITS),
+    *((lambda of=of: size(fitted(FEW_TREES, NUMBER * of), metric="scores", tolerance=of), "units") for of in NO_UNITS),
     (lambda: theory.ensemble_size(0.9, []), "fractions"),
     (lambda: theory.instance_size(1.0, 0.3), "alpha"),
     (lambda: theory.ratio_with_replacement(1.0), "fraction"),

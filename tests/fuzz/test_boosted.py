@@ -35,11 +35,8 @@ def trained(rng: np.random.Generator, X: np.ndarray, y: np.ndarray) -> tuple[Any
     more = {"colsample_bytree": pick(0.5, 1.0), "subsample": pick(0.5, 1.0), "reg_lambda": pick(0.0, 1.0)}
     kind = rng.integers(7)
     if kind < 3:
-        sampled = {
-            "boosting_type": pick("gbdt", "gbdt", "dart"),
-            "subsample_freq": 1,
-            "zero_as_missing": pick(True, False),
-        }
+        sampled = {"boosting_type": pick("gbdt", "gbdt", "dart"), "zero_as_missing": pick(True, False)}
+        sampled |= {"subsample_freq": 1}
         made = lgb.LGBMRegressor if n_classes > 9 else lgb.LGBMClassifier
         return made(num_leaves=leaves, min_child_samples=2, verbose=-1, **sampled, **more, **common).fit(X, y), True
     if kind < 6:

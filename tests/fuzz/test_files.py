@@ -1,4 +1,4 @@
-"""Damaged files of every format end in an error of rfsize's, or in an answer; in no crash, hang or foreign exception.
+"""Damaged models and rows end in an error of rfsize's, or in an answer; in no crash, hang or foreign exception.
 
 Each case runs in a child process and has a number, by which it can be drawn again. Models of LightGBM and XGBoost are
 read by these, which crash on some damaged models; that a crash is theirs is read off the place where Python was.
@@ -19,10 +19,9 @@ import pandas as pd
 import pytest
 
 import rfsize
-from helpers.damaged import damaged_archive, damaged_bytes, damaged_numbers, damaged_text, damaged_values, pick
+from helpers.damaged import damaged_bytes, damaged_text, damaged_values, pick
 from helpers.models import FRESH, model
 from rfsize.cli import main
-from rfsize.exceptions import FileError
 
 pytestmark = [
     pytest.mark.slow,
@@ -48,25 +47,6 @@ def damaged_lines(content: bytes, rng: np.random.Generator) -> bytes:
     return text.encode()
 
 
-def use_forest(path: Path) -> None:
-    fast = rfsize.load(path)
-    try:
-        fast.predict(FRESH)
-        fast.predict(FRESH[:2])
-    except ValueError as error:
-        if "columns" not in str(error):  # the number of features may be what was damaged
-            raise
-
-
-def use_table(path: Path) -> None:
-    table = rfsize.StopTable.load(path)
-    if table.voting == "hard":
-        table.apply(np.zeros((5, table.n_trees), dtype=int))
-    else:
-        has_cut = table.kind == "spread" or "cut" in table.to_dict()["stops"]
-        table.apply(np.zeros((5, table.n_trees, 1 if table.n_classes <= 2 and has_cut else table.n_classes)))
-
-
 def use_model(path: Path) -> None:
     _run("size", str(path), "rows.csv", "--json")
     _run("truncate", str(path), "rows.csv", "-o", f"small{path.suffix}")
@@ -82,33 +62,9 @@ def _run(*arguments: str) -> None:
         raise AssertionError("another status")
 
 
-def calibrated(kind: str, **options: Any) -> rfsize.StopTable:
-    return rfsize.StopTable.calibrate(model(kind).model, FRESH, alpha=0.8, **options)
-
-
-def save_forest(path: Path) -> None:
-    forest = model("lightgbm multiclass").model
-    rfsize.compile(forest, calibrated("lightgbm multiclass")).save(path)
-
-
-OF_ARCHIVES, OF_TEXT = (damaged_bytes, damaged_archive, damaged_numbers), (damaged_bytes, damaged_lines)
+OF_TEXT = (damaged_bytes, damaged_lines)
 # A name of the file, how it is written, the ways to damage it, and what is done with it.
 FORMATS: dict[str, tuple[str, Callable[[Path], Any], tuple[Any, ...], Callable[[Path], None]]] = {
-    "compiled forest": ("fast.rfsize", save_forest, OF_ARCHIVES, use_forest),
-    "numbers": (
-        "fast.rfsize",
-        lambda path: rfsize.compile(model("xgboost poisson").model).save(path),
-        OF_ARCHIVES,
-        use_forest,
-    ),
-    "mean": (
-        "mean.rfsize",
-        lambda path: rfsize.compile([model("random forest").model] * 2).save(path),
-        OF_ARCHIVES[:2],
-        use_forest,
-    ),
-    "built table": ("table.json", rfsize.StopTable.build(31).save, (damaged_bytes, damaged_json), use_table),
-    "certified table": ("table.json", lambda path: calibrated("lightgbm").save(path), (damaged_json,), use_table),
     "LightGBM": ("model.txt", lambda path: model("lightgbm").model.save_model(path), OF_TEXT, use_model),
     "XGBoost": ("model.json", lambda path: model("xgboost").model.save_model(path), (damaged_json,), use_model),
     "XGBoost, UBJ": ("model.ubj", lambda path: model("xgboost").model.save_model(path), (damaged_bytes,), use_model),
@@ -148,8 +104,6 @@ def _in_a_child(use: Callable[[Path], None], path: Path) -> str:
                 try:
                     use(path)
                     status = 0
-                except FileError as error:
-                    status = int(isinstance(error.__cause__, MemoryError))
                 except BaseException as error:
                     failure.write(repr(error)[:300])
         finally:

@@ -39,7 +39,6 @@ ALL: dict[str, Any] = {"target": "model"}
 TRUTH = TWO[:N_FRESH]
 COUNTED = rfsize.Votes([[3, 97], [20, 80]])
 GOSS = LIGHTGBM | {"data_sample_strategy": "goss", "bagging_freq": 0, "bagging_fraction": 1.0}
-FIVE = XGBOOST | {"num_parallel_tree": 5}
 VOTES, LABELS = np.tile([0, 1, 1], (6, 10)), np.array([0, 1, 1, 0, 1, 1])
 POLARS = polars.DataFrame(np.zeros((3, 6)), schema=list("abcdef"))
 
@@ -92,10 +91,6 @@ def right_sized(kind: Any = FOREST, rows: Any = X, y: Any = TWO, weight: Any = N
 def right_sized_number(kind: Any = None, y: Any = NUMBER, **options: Any) -> Any:
     kind = RandomForestRegressor(20) if kind is None else kind
     return RightSizedRegressor(kind, **{"tolerance": 0.3, "min_trees": 20, **options}).fit(X, y)
-
-
-def in_unit(unit: float) -> Any:
-    return fitted(RandomForestRegressor(5), NUMBER * unit)
 
 
 def written(content: bytes) -> Path:

@@ -81,9 +81,10 @@ def twice(rows: np.ndarray) -> Any:
     return sparse.csr_matrix((np.repeat(entries.data / 2, 2), np.repeat(entries.indices, 2), entries.indptr * 2))
 
 
-def swapped(rows: np.ndarray) -> Any:
+def stored(rows: np.ndarray, change: Callable[[np.ndarray], np.ndarray]) -> Any:
+    """A sparse matrix that stores its numbers otherwise."""
     entries = sparse.csr_matrix(rows)
-    entries.data = entries.data.astype(">f8")
+    entries.data = change(entries.data)
     return entries
 
 
@@ -109,7 +110,8 @@ ARRAYS: dict[str, Callable[[np.ndarray, Path], Any]] = {
     "sparse columns": lambda X, _: sparse.csc_array(X),
     "sparse coordinates": lambda X, _: sparse.coo_array(X),
     "sparse halves": lambda X, _: twice(X),
-    "sparse big-endian": lambda X, _: swapped(X),
+    "sparse big-endian": lambda X, _: stored(X, lambda data: data.astype(">f8")),
+    "sparse unaligned": lambda X, _: stored(X, unaligned),
     "batches": lambda X, _: split(X),
     "Sequence": lambda X, _: Slices(X),
     "Sequences": lambda X, _: [Slices(part) for part in split(X)],

@@ -11,6 +11,7 @@ import xgboost as xgb
 from scipy.special import expit, softmax
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
+import rfsize
 from helpers.models import single_trees
 
 FRAMEWORKS = ("lightgbm", "xgboost", "sklearn")
@@ -94,3 +95,7 @@ def probabilities(model: Any, mean: np.ndarray) -> np.ndarray:
     if not isinstance(model, lgb.Booster | xgb.Booster):
         return mean
     return softmax(mean, axis=1) if mean.shape[1] > 1 else np.column_stack([expit(-mean), expit(mean)])
+
+
+def n_trees_of(forest: Any) -> int:
+    return rfsize.tree_outputs(forest, FRESH[:2]).n_trees

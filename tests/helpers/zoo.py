@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
@@ -33,10 +35,12 @@ LIGHTGBM |= {"min_data_per_group": 5, "cat_smooth": 1.0}
 XGBOOST: dict[str, Any] = models.XGBOOST | {"max_cat_to_onehot": 4}
 WRAPPER: dict[str, Any] = models.WRAPPER
 ONE_ROUND: dict[str, Any] = models.ONE_ROUND
+VECTORS = ONE_ROUND | {"multi_strategy": "multi_output_tree", "tree_method": "hist"}
+LOGISTIC = ONE_ROUND | {"objective": "binary:logistic"}
 SKLEARN: dict[str, Any] = {"n_estimators": TREES, "random_state": 3}
 
 
-def wild(rng: np.random.Generator, n_rows: int, *, infinite: bool = False) -> np.ndarray:
+def wild(rng: np.random.Generator, n_rows: int) -> np.ndarray:
     """Rows with missing values, zeros of both signs, denormals, huge numbers, few values, and categories."""
     X = rng.normal(size=(n_rows, FEATURES))
     X[:, 1] = rng.integers(-3, 4, n_rows)
@@ -44,9 +48,6 @@ def wild(rng: np.random.Generator, n_rows: int, *, infinite: bool = False) -> np
     X[:, 3] = rng.integers(0, 40, n_rows)
     X[:, 4] = np.exp(rng.uniform(-80, 80, n_rows))
     X[rng.random(X.shape) < 0.15] = np.nan
-    if infinite:
-        X[rng.random(X.shape) < 0.02] = np.inf
-        X[rng.random(X.shape) < 0.02] = -np.inf
     return X
 
 
@@ -119,17 +120,9 @@ KINDS = {
     "xgb logistic": Kind(2, lambda X, y, z: xgboost("binary:logistic", y, base_score=0.2), False),
     "xgb softprob": Kind(3, lambda X, y, z: xgboost("multi:softprob", y, **THREE), False),
     "xgb softmax": Kind(3, lambda X, y, z: xgb.XGBClassifier(objective="multi:softmax", **ONE_ROUND).fit(X, y), False),
-    "xgb vectors": Kind(
-        3,
-        lambda X, y, z: xgb.XGBClassifier(multi_strategy="multi_output_tree", tree_method="hist", **ONE_ROUND).fit(
-            X, y
-        ),
-        False,
-    ),
+    "xgb vectors": Kind(3, lambda X, y, z: xgb.XGBClassifier(**VECTORS).fit(X, y), False),
     "xgb classifier": Kind(2, lambda X, y, z: xgb.XGBClassifier(**ONE_ROUND).fit(X, y), False),
-    "xgb regressor of classes": Kind(
-        2, lambda X, y, z: xgb.XGBRegressor(objective="binary:logistic", **ONE_ROUND).fit(X, y), False
-    ),
+    "xgb regressor of classes": Kind(2, lambda X, y, z: xgb.XGBRegressor(**LOGISTIC).fit(X, y), False),
     "xgb regression": Kind(0, lambda X, y, z: xgboost("reg:squarederror", z, base_score=0.37)),
     "xgb shares": Kind(0, lambda X, y, z: xgboost("reg:logistic", 1 / (1 + np.exp(-z))), False),
     "xgb gamma": Kind(0, lambda X, y, z: xgboost("reg:gamma", np.exp(z)), False),
@@ -183,12 +176,12 @@ def own_proba(model: Any, X: Any) -> np.ndarray:
     return share if share.ndim == 2 else np.stack([1 - share, share], axis=1)
 
 
-def own_labels(model: Any, X: Any, threshold: float = 0.5) -> np.ndarray:
+def own_labels(model: Any, X: Any) -> np.ndarray:
     """Labels that the framework predicts, or those of its probabilities."""
     if hasattr(model, "predict_proba"):
         return np.asarray(model.predict(X))
     share = own_proba(model, X)
-    return share.argmax(axis=1) if share.shape[1] > 2 else (own_predict(model, X) > threshold).astype(int)
+    return share.argmax(axis=1) if share.shape[1] > 2 else (own_predict(model, X) > 0.5).astype(int)
 
 
 def tree_scores(model: Any, X: Any) -> np.ndarray:
@@ -215,3 +208,21 @@ def assert_same_bits(actual: np.ndarray, own: np.ndarray, *, is_exact: bool) -> 
         actual, own, is_exact = (actual != own).astype(float), np.zeros(own.shape), True
     units = np.abs(actual - own) / np.spacing(np.maximum(np.abs(own), 0.25))
     assert units.max() <= (0 if is_exact else 8)
+
+
+def with_leaves(booster: lgb.Booster | xgb.Booster, change: Callable[[np.ndarray], np.ndarray]) -> Any:
+    """The booster whose leaves of each tree have other values."""
+    if isinstance(booster, lgb.Booster):
+        text = re.sub(r"tree_sizes=.*\n", "", booster.model_to_string())
+        return lgb.Booster(model_str=re.sub(r"(?m)(?<=^leaf_value=).*", lambda old: _changed(old[0], change), text))
+    document = json.loads(booster.save_raw("json"))
+    for tree in document["learner"]["gradient_booster"]["model"]["trees"]:
+        values = np.array(tree["split_conditions"])
+        is_leaf = np.array(tree["left_children"]) == -1
+        values[is_leaf] = change(values[is_leaf])
+        tree["split_conditions"] = values.tolist()
+    return xgb.Booster(model_file=bytearray(json.dumps(document).encode()))
+
+
+def _changed(numbers: str, change: Callable[[np.ndarray], np.ndarray]) -> str:
+    return " ".join(map(repr, change(np.array(numbers.split(), dtype=float)).tolist()))

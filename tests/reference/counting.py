@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 
@@ -29,19 +27,4 @@ def votes(tree_labels: np.ndarray, n_classes: int, inbag: np.ndarray | None = No
         for row in range(tree_labels.shape[1]):
             if inbag is None or not inbag[tree, row]:
                 counts[row, tree_labels[tree, row]] += 1
-    return counts
-
-
-def cross_validated_votes(forest: Any, X: Any, y: Any, weight: Any, n_folds: int, n_trees: int) -> list[list[int]]:
-    """Votes on each row by scikit-learn trees of a forest that was trained on the other (stratified) folds."""
-    from sklearn.base import clone
-    from sklearn.model_selection import StratifiedKFold
-
-    classes = sorted(set(y.tolist()))
-    counts = [[0] * len(classes) for _ in y]
-    for train, held_out in StratifiedKFold(n_folds).split(X, y):
-        trained = clone(forest).set_params(n_estimators=n_trees).fit(X[train], y[train], weight[train])
-        for tree in trained.estimators_:
-            for row, label in zip(held_out, tree.predict(X[held_out]), strict=True):
-                counts[row][classes.index(trained.classes_[int(label)])] += 1
     return counts

@@ -35,13 +35,9 @@ def trees() -> RandomForestClassifier:
 # As restated, for tables of scores that no framework wrote
 
 
-def running_mean(score: np.ndarray) -> np.ndarray:
-    return np.cumsum(score, axis=1) / np.arange(1, score.shape[1] + 1).reshape(-1, *[1] * (score.ndim - 2))
-
-
 def first_differ(score: np.ndarray, metric: str, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
     """Whether the first 1, 2, … trees answer otherwise than all, and the class that all give."""
-    mean = running_mean(score)
+    mean = np.cumsum(score, axis=1) / np.arange(1, score.shape[1] + 1).reshape(-1, *[1] * (score.ndim - 2))
     if metric == "labels":
         label = mean.argmax(axis=2)
     elif metric == "votes":

@@ -40,12 +40,18 @@ def forest_of(y: np.ndarray = Y["two"], n_trees: int = 60, **params: Any) -> Any
 
 
 def test_values_are_those_of_the_frameworks(pair: list[Any]) -> None:
-    for metric, score in {"brier": brier_score_loss, "auc": roc_auc_score}.items():
-        result = rfsize.compare(*(outputs(of) for of in pair), metric=metric)
-        assert result.values == pytest.approx(
-            [score(TRUTH["two"], predicted(of, FRESH)[:, 1]) for of in pair], abs=1e-6
-        )
+    """The interval of forests as they are is that of the differences of the rows' losses."""
+    both, shares = [outputs(of) for of in pair], [predicted(of, FRESH)[:, 1] for of in pair]
+    for metric, score in {"auc": roc_auc_score, "brier": brier_score_loss}.items():
+        result = rfsize.compare(*both, metric=metric)
+        assert result.values == pytest.approx([score(TRUTH["two"], share) for share in shares], abs=1e-6)
         assert result.at_hand.value == pytest.approx(result.values[0] - result.values[1])  # fresh rows ask all trees
+    losses = [(share - TRUTH["two"]) ** 2 for share in shares]
+    of_rows = np.std(losses[0] - losses[1], ddof=1) / math.sqrt(len(FRESH))
+    low, high = result.at_hand.interval
+    # Student's quantile is a little larger.
+    assert (high - low) / 2.0 == pytest.approx(norm.ppf(0.975) * of_rows, rel=0.02)
+    assert (low + high) / 2.0 == pytest.approx(result.at_hand.value)
 
 
 def test_the_better_setting_is_named(pair: list[Any]) -> None:
@@ -55,17 +61,6 @@ def test_the_better_setting_is_named(pair: list[Any]) -> None:
         assert (result.at_hand.better, swapped.at_hand.better) == ("first", "second")
         assert (result.at_hand.value > 0) == (result.limit.value > 0) == is_more
         assert swapped.at_hand.value == pytest.approx(-result.at_hand.value)
-
-
-def test_rows_are_paired(pair: list[Any]) -> None:
-    """The interval of forests as they are is that of the differences of the rows' losses."""
-    result = rfsize.compare(*(outputs(of) for of in pair), metric="brier")
-    losses = [(predicted(of, FRESH)[:, 1] - TRUTH["two"]) ** 2 for of in pair]
-    of_rows = np.std(losses[0] - losses[1], ddof=1) / math.sqrt(len(FRESH))
-    low, high = result.at_hand.interval
-    # Student's quantile is a little larger.
-    assert (high - low) / 2.0 == pytest.approx(norm.ppf(0.975) * of_rows, rel=0.02)
-    assert (low + high) / 2.0 == pytest.approx(result.at_hand.value)
 
 
 def test_settings_scatter_by_what_trees_add_to_all_rows() -> None:

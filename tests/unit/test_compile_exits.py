@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Callable
 from typing import Any
 
-import lightgbm as lgb
 import numpy as np
 import pytest
-import xgboost as xgb
 from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
 
 import rfsize
 from helpers import zoo
+from helpers.trained import FRAMEWORKS, train
 from helpers.zoo import REGRESSORS, assert_batches_agree, assert_same_bits, calibrated, model, rows_for
 from rfsize.exceptions import RfsizeWarning
 
@@ -25,19 +21,18 @@ OF_SCORES += ["random forest of three", "bagging, classes lacking"]
 # ----------------------------------------------------------------------------------------------------- lossless exits
 
 
+SMALL: dict[str, dict[str, Any]] = {
+    "lightgbm": {"num_leaves": 3, "feature_fraction": 1.0},
+    "xgboost": {"max_depth": 2, "colsample_bynode": 1.0, "base_score": 0.5},
+    "sklearn": {"max_leaf_nodes": 3, "max_features": None},
+}
+
+
 def easy(framework: str, n_trees: int, n_classes: int) -> tuple[Any, np.ndarray]:
     """A forest of so few leaves and clear labels that the first trees settle most rows."""
     X = np.nan_to_num(zoo.training()[0])
     y = np.digitize(X[:, 0], [0.3] if n_classes == 2 else [-0.5, 0.7])
-    several = {} if n_classes == 2 else {"num_class": 3}
-    if framework == "lightgbm":
-        objective = "multiclass" if several else "binary"
-        return zoo.lightgbm(objective, y, n_trees, X, num_leaves=3, feature_fraction=1.0, **several), X
-    if framework == "xgboost":
-        objective = "multi:softprob" if several else "binary:logistic"
-        params = {"num_parallel_tree": n_trees, "max_depth": 2, "colsample_bynode": 1.0, "base_score": 0.5}
-        return zoo.xgboost(objective, y, X, **params, **several), X
-    return RandomForestClassifier(n_trees, max_leaf_nodes=3, max_features=None, random_state=0).fit(X, y), X
+    return train(framework, X, y, n_trees, **SMALL[framework]), X
 
 
 def settled_after(forest: Any, X: np.ndarray, labels: np.ndarray, n_classes: int) -> np.ndarray:
@@ -57,7 +52,7 @@ def settled_after(forest: Any, X: np.ndarray, labels: np.ndarray, n_classes: int
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("n_trees", [1, 4, 25])
-@pytest.mark.parametrize("framework", ["lightgbm", "xgboost", "scikit-learn"])
+@pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_trees_left_can_change_no_label(framework: str, n_trees: int, n_classes: int) -> None:
     forest, X = easy(framework, n_trees, n_classes)
     labels, n_used = rfsize.compile(forest).predict_labels(X, return_trees=True)
@@ -65,7 +60,7 @@ def test_trees_left_can_change_no_label(framework: str, n_trees: int, n_classes:
     assert settled_after(forest, X, labels, n_classes)[np.arange(len(X)), n_used - 1].all()
 
 
-@pytest.mark.parametrize("framework", ["lightgbm", "xgboost", "scikit-learn"])
+@pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_rows_of_two_classes_stop_when_next_looked_at(framework: str) -> None:
     forest, X = easy(framework, 25, 2)
     labels, n_used = rfsize.compile(forest).predict_labels(X, return_trees=True)
@@ -94,51 +89,23 @@ def test_majority_votes_stop_where_they_are_settled(name: str) -> None:
     assert_batches_agree(fast.predict_labels, X)
 
 
-def lightgbm_with_leaves(booster: lgb.Booster, leaves: Callable[[int], Any]) -> lgb.Booster:
-    def other(match: re.Match[str]) -> str:
-        return "leaf_value=" + " ".join(repr(float(leaf)) for leaf in leaves(len(match[1].split())))
-
-    text = re.sub(r"^leaf_value=(.*)$", other, booster.model_to_string(), flags=re.MULTILINE)
-    return lgb.Booster(model_str=re.sub(r"tree_sizes=.*\n", "", text))
-
-
-def xgboost_with_leaves(booster: xgb.Booster, leaves: Callable[[int], Any]) -> xgb.Booster:
-    document = json.loads(booster.save_raw("json"))
-    for tree in document["learner"]["gradient_booster"]["model"]["trees"]:
-        at = [node for node, left in enumerate(tree["left_children"]) if left == -1]
-        for node, leaf in zip(at, leaves(len(at)), strict=True):
-            tree["split_conditions"][node] = float(leaf)
-    return xgb.Booster(model_file=bytearray(json.dumps(document).encode()))
-
-
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("n_trees", [7, 20])
-@pytest.mark.parametrize("framework", ["lightgbm", "xgboost", "scikit-learn"])
+@pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_ties_are_decided_by_the_frameworks_rounding(framework: str, n_trees: int, n_classes: int) -> None:
     """Scores in tenths: exact ties are frequent, and rounding in the order of the sums breaks some of them."""
-    rng = np.random.default_rng(n_trees)
+    rng = np.random.default_rng(n_trees + 3)
     X, y = np.nan_to_num(zoo.training()[0]), zoo.classes_of(zoo.training()[1], n_classes)
-    several: dict[str, Any] = {} if n_classes == 2 else {"num_class": 3}
-    if framework == "scikit-learn":
-        forest: Any = RandomForestClassifier(n_trees, max_depth=2, random_state=0).fit(X, y)
+    shape = {"lightgbm": {"num_leaves": 4}, "xgboost": {"max_depth": 2, "base_score": 0.5}, "sklearn": {"max_depth": 2}}
+    forest = train(framework, X, y, n_trees, **shape[framework])
+    if framework == "sklearn":
         for tree in forest.estimators_:
-            share = rng.multinomial(10, np.full(n_classes, 1 / n_classes), tree.tree_.node_count) / 10
-            tree.tree_.value[:, 0, :] = share
+            tree.tree_.value[:, 0] = rng.multinomial(10, np.full(n_classes, 1 / n_classes), tree.tree_.node_count) / 10
     else:
-
-        def tenths(size: int) -> np.ndarray:
-            return rng.integers(-3, 4, size) / 10
-
-        if framework == "lightgbm":
-            objective = "multiclass" if several else "binary"
-            forest = lightgbm_with_leaves(zoo.lightgbm(objective, y, n_trees, X, num_leaves=4, **several), tenths)
-        else:
-            objective = "multi:softprob" if several else "binary:logistic"
-            params = {"num_parallel_tree": n_trees, "max_depth": 2, "base_score": 0.5, **several}
-            forest = xgboost_with_leaves(zoo.xgboost(objective, y, X, **params), tenths)
+        forest = zoo.with_leaves(forest, lambda leaves: rng.integers(-3, 4, len(leaves)) / 10)
     X = np.nan_to_num(zoo.fresh_rows(6000))
     mean = np.sort(zoo.tree_scores(forest, X[:1500]).mean(axis=1), axis=1)
-    lead = mean[:, -1] - mean[:, -2] if n_classes == 3 else np.abs(mean[:, 0] - 0.5 * (framework == "scikit-learn"))
+    lead = mean[:, -1] - mean[:, -2] if n_classes == 3 else np.abs(mean[:, 0] - 0.5 * (framework == "sklearn"))
     assert (lead < 1e-6).any()
     fast, own = rfsize.compile(forest), zoo.own_labels(forest, X)
     assert fast.predict_labels(X).tolist() == own.tolist()

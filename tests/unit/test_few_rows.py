@@ -18,19 +18,12 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 
 import rfsize
 from helpers import models, zoo
-from helpers.rows import unaligned
 from helpers.zoo import model, rows_for
 from rfsize import _core
 
 
 def frame_of(X: np.ndarray) -> pd.DataFrame:
     return pd.DataFrame(X, columns=[f"Column_{place}" for place in range(X.shape[1])])
-
-
-@pytest.mark.parametrize("rows", [[[1.0, 2.0], [1.0]], [[1.0] * 28, 2.0], [["a"] * 28], [[[1.0] * 28]], [], [[]]])
-def test_lists_that_are_no_rows(rows: list) -> None:
-    with pytest.raises(ValueError, match="X"):
-        rfsize.compile(model("lgb binary")).predict(rows)
 
 
 TABLES = {
@@ -117,14 +110,6 @@ def test_categories_and_their_codes(kind: str) -> None:
     for size in (1, 16, 17, 600):
         for rows in (table[:size], table.assign(**codes).to_numpy(dtype=float)[:size]):
             assert fast.predict(rows).tolist() == own[:size].tolist()
-
-
-def test_sparse_rows_that_lie_anywhere_in_memory() -> None:
-    X, fast = rows_for("lgb binary", 40), rfsize.compile(model("lgb binary"))
-    rows = sparse.csr_matrix(X)
-    rows.data = unaligned(rows.data)
-    assert not rows.data.flags.aligned
-    assert fast.predict(rows).tolist() == fast.predict(X).tolist()
 
 
 def test_sparse_rows_with_stored_zeros() -> None:

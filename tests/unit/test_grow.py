@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
+from itertools import cycle
 from typing import Any
 
 import lightgbm as lgb
@@ -19,7 +19,7 @@ from xgboost import XGBClassifier
 import rfsize
 from helpers.copied import continuous, twice
 from helpers.rows import Batches, Slices
-from helpers.trained import FRAMEWORKS, FRESH, TRUTH, X, Y, data_for, params_for, predicted, train
+from helpers.trained import FRAMEWORKS, FRESH, TRUTH, X, Y, data_for, n_trees_of, params_for, predicted, train
 from rfsize.exceptions import FewVotesError, LabelsOnlyWarning, NotConvergedWarning
 from rfsize.training.stopping_rule import StoppingRule
 
@@ -36,16 +36,15 @@ ESTIMATORS: dict[str, Any] = {
 
 
 def grown(framework: str, task: str = "two", **options: Any) -> tuple[Any, rfsize.Report]:
+    return grown_on(framework, X, Y[task], **options)
+
+
+def grown_on(framework: str, rows: np.ndarray, y: np.ndarray, **options: Any) -> tuple[Any, rfsize.Report]:
     """By parameters of LightGBM and XGBoost, or by an estimator."""
     if framework in BOOSTERS:
-        return rfsize.grow(params_for(framework, Y[task]), data_for(framework, X, Y[task]), **options)
-    if task == "number":
-        return rfsize.grow(RandomForestRegressor(min_samples_leaf=5, random_state=3), X, Y[task], **options)
-    return rfsize.grow(ESTIMATORS[framework], X, Y[task], **options)
-
-
-def n_trees_of(forest: Any) -> int:
-    return rfsize.tree_outputs(forest, FRESH[:2]).n_trees
+        return rfsize.grow(params_for(framework, y), data_for(framework, rows, y), **options)
+    of_numbers = RandomForestRegressor(min_samples_leaf=5, random_state=3)
+    return rfsize.grow(of_numbers if y.dtype.kind == "f" else ESTIMATORS[framework], rows, y, **options)
 
 
 def assert_same(report: rfsize.Report, expected: rfsize.Report, rel: float = 1e-3) -> None:
@@ -60,19 +59,25 @@ def assert_same(report: rfsize.Report, expected: rfsize.Report, rel: float = 1e-
 
 # Where it ends
 
+GOALS: list[tuple[str, str, dict[str, Any]]] = [
+    *((framework, "two", {"alpha": 0.93}) for framework in (*FRAMEWORKS, "perceptrons")),
+    ("lightgbm", "two", {"alpha": 0.93, "voting": "hard"}),
+    ("lightgbm", "two", {"metric": "probabilities", "tolerance": 0.1}),
+    ("xgboost", "number", {"metric": "scores", "tolerance": 0.2}),
+    ("sklearn", "two", {"metric": "auc", "tolerance": 0.02}),
+    ("lightgbm", "number", {"metric": "rmse", "tolerance": 0.02}),
+    ("xgboost", "three", {"metric": "log_loss", "tolerance": 0.05}),
+    ("sklearn", "three", {"alpha": 0.9, "average": "macro"}),
+]
+
 
 @QUIET
-@pytest.mark.parametrize(
-    ("framework", "options"),
-    [*((of, {"alpha": 0.93}) for of in (*FRAMEWORKS, "perceptrons")), ("lightgbm", {"alpha": 0.93, "voting": "hard"})],
-)
-def test_grown_forest_has_the_size_of_its_own_report(framework: str, options: dict[str, Any]) -> None:
-    forest, report = grown(framework, **options)
+@pytest.mark.parametrize(("framework", "task", "goal"), GOALS)
+def test_grown_forest_has_the_size_of_its_own_report(framework: str, task: str, goal: dict[str, Any]) -> None:
+    forest, report = grown(framework, task, **goal)
     assert report.enough
     assert report.n_trees <= n_trees_of(forest) == report.n_kept <= report.available
     assert (report.criterion.confidence, report.source) == (0.8, "oob")
-    rule = "hard" if framework == "perceptrons" else options.get("voting", "soft")
-    assert report.to_dict()["voting"] == rule
 
 
 @QUIET
@@ -81,9 +86,6 @@ def test_growth_goes_on_until_it_is_enough(framework: str) -> None:
     _, report = grown(framework, alpha=0.985, min_trees=20)
     assert report.enough
     assert report.available > 40
-    n_trees = report.available
-    whole, of_whole = grown(framework, alpha=0.99999, min_trees=n_trees, max_trees=n_trees)
-    assert_same(of_whole, rfsize.size(whole, X, oob=True, alpha=0.99999))
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
@@ -181,75 +183,56 @@ def test_looks_come_at_the_size_or_at_twice_the_trees() -> None:
     assert (early.next_size, early.done, StoppingRule(100, 60).next_size) == (100, False, 60)
 
 
-def test_too_few_votes_put_the_next_size_off() -> None:
-    def too_few(enough: int | None) -> Callable[[], rfsize.Report]:
-        def look() -> rfsize.Report:
-            raise FewVotesError("too few votes", enough=enough)
-
-        return look
-
-    rule = StoppingRule(10, 100)
-    assert (rule.update(10, too_few(35)), rule.next_size, rule.done) == (None, 35, False)
-    assert (rule.update(35, too_few(120)), rule.next_size) == (None, 100)
-    for n_trees, enough in ((100, 120), (10, None), (10, 201)):
-        with pytest.raises(FewVotesError):
-            StoppingRule(10, 100).update(n_trees, too_few(enough))
-
-
 # What it is to be enough for
 
-GOALS = {
-    "probabilities": ("two", {"metric": "probabilities", "tolerance": 0.1}),
-    "scores": ("number", {"metric": "scores", "tolerance": 0.2}),
-    "auc": ("two", {"metric": "auc", "tolerance": 0.02}),
-    "rmse": ("number", {"metric": "rmse", "tolerance": 0.02}),
-    "log_loss": ("three", {"metric": "log_loss", "tolerance": 0.05}),
-    "labels": ("three", {"alpha": 0.9, "average": "macro"}),
+WHOLE: dict[str, Any] = {"min_trees": 100, "max_trees": 100}
+NEARLY_ALL: dict[str, Any] = {"alpha": 0.9999}
+RARE, COPIED = (Y["number"] > 1.6).astype(int), twice(*continuous(250))
+PAIRS = np.random.default_rng(0).permutation(500) // 2
+OF_WHOLE: dict[str, tuple[np.ndarray, np.ndarray, dict[str, Any], dict[str, Any]]] = {
+    "probabilities": (X, Y["two"], {"metric": "probabilities", "tolerance": 1e-4}, {}),
+    "scores": (X, Y["number"], {"metric": "scores", "tolerance": 2e-4}, {}),
+    "auc": (X, Y["two"], {"metric": "auc", "tolerance": 2e-5}, {}),
+    "rmse": (X, Y["number"], {"metric": "rmse", "tolerance": 2e-5}, {}),
+    "log_loss": (X, Y["three"], {"metric": "log_loss", "tolerance": 5e-5}, {}),
+    "macro": (X, Y["three"], NEARLY_ALL | {"average": "macro"}, {}),
+    "votes above a threshold": (X, RARE, NEARLY_ALL | {"voting": "hard"}, {"threshold": 0.1}),
+    "scores above a threshold": (X, RARE, NEARLY_ALL, {"threshold": 0.1}),
+    "probabilities above a threshold": (X, RARE, NEARLY_ALL, {"threshold": 0.1}),
+    **{f"groups={groups}": (*COPIED, NEARLY_ALL, {"groups": groups}) for groups in ("copies", "rows", None)},
+    "groups": (*COPIED, NEARLY_ALL, {"groups": PAIRS}),
 }
 
 
 @QUIET
-@pytest.mark.parametrize(("framework", "name"), [*zip(2 * FRAMEWORKS, GOALS, strict=True)])
-def test_report_is_that_of_the_finished_forest(framework: str, name: str) -> None:
-    task, goal = GOALS[name]
-    forest, report = grown(framework, task, min_trees=60, **goal)
-    assert report.enough
-    assert n_trees_of(forest) == report.n_kept
-    hard = {key: 1e-3 * value if key == "tolerance" else value for key, value in goal.items()}
-    hard |= {"alpha": 0.9999} if "alpha" in goal else {}
-    whole, early = grown(framework, task, min_trees=60, max_trees=60, **hard)
-    finished = rfsize.size(whole, X, Y[task], oob=True, **hard)
-    assert_same(early, finished, rel=0.03 if name == "log_loss" else 2e-3)
+@pytest.mark.parametrize(("name", "framework"), [*zip(OF_WHOLE, cycle(FRAMEWORKS), strict=False)])
+def test_report_is_that_of_the_finished_forest(name: str, framework: str) -> None:
+    rows, y, goal, options = OF_WHOLE[name]
+    whole, report = grown_on(framework, rows, y, **goal, **options, **WHOLE)
+    outputs = rfsize.tree_outputs(whole, rows, y, oob=True, **options)
+    assert_same(report, rfsize.size(outputs, **goal), rel=0.03 if name == "log_loss" else 2e-3)
 
 
 @QUIET
-@pytest.mark.parametrize(
-    ("framework", "goal"),
-    [*((of, {"metric": "brier", "tolerance": 0.01}) for of in FRAMEWORKS), ("lightgbm", {"alpha": 0.9})],
-)
-def test_validation_rows_size_the_forest(framework: str, goal: dict[str, Any]) -> None:
-    forest, report = grown(framework, **goal, min_trees=60, validation=(FRESH, TRUTH["two"]))
-    assert (report.source, report.estimate.n_rows, report.enough) == ("rows given", len(FRESH), True)
-    whole = train(framework, X, Y["two"], 60) if framework in BOOSTERS else None
-    if whole is not None and report.available == 60:
-        assert_same(report, rfsize.size(whole, FRESH, TRUTH["two"], **goal))
-    assert n_trees_of(forest) == report.n_kept
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize("goal", [{"metric": "brier", "tolerance": 1e-5}, NEARLY_ALL], ids=str)
+def test_validation_rows_size_the_forest(goal: dict[str, Any], framework: str) -> None:
+    whole, report = grown(framework, **goal, **WHOLE, validation=(FRESH, TRUTH["two"]))
+    assert_same(report, rfsize.size(whole, FRESH, TRUTH["two"], **goal))
 
 
-@QUIET
-@pytest.mark.parametrize(("framework", "voting"), [*zip(FRAMEWORKS, ("hard", "soft", "soft"), strict=True)])
-def test_growth_to_the_size_of_a_threshold(framework: str, voting: str) -> None:
-    of: dict[str, Any] = {"alpha": 0.9, "voting": voting}
-    rare = (Y["number"] > 1.6).astype(int)
-    if framework in BOOSTERS:
-        forest: Any = params_for(framework, rare)
-        grown = rfsize.grow(forest, data_for(framework, X, rare), **of, threshold=0.1, min_trees=60, max_trees=60)[1]
-        whole = train(framework, X, rare, 60)
-    else:
-        forest = ESTIMATORS["sklearn"]
-        grown = rfsize.grow(forest, X, rare, **of, threshold=0.1, min_trees=60, max_trees=60)[1]
-        whole = clone(forest).set_params(n_estimators=60).fit(X, rare)
-    assert_same(grown, rfsize.size(rfsize.tree_outputs(whole, X, rare, oob=True, threshold=0.1), **of))
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_labels_that_mislead_are_warned_of(framework: str) -> None:
+    rare = (np.random.default_rng(0).random(600) < 1.0 / (1.0 + np.exp(3.2 - 2.0 * X[:, 0]))).astype(int)
+    with pytest.warns(LabelsOnlyWarning):
+        grown_on(framework, X, rare, alpha=0.95)
+
+
+@pytest.mark.parametrize("framework", ["lightgbm", "sklearn"])
+def test_groups_that_every_tree_sees_are_refused(framework: str) -> None:
+    groups = np.arange(len(X)) // np.repeat([1, 12], 300) + np.repeat([0, 1000], 300)  # half of the rows by twelve
+    with pytest.raises(FewVotesError, match="groups"):
+        grown(framework, groups=groups, max_trees=120)
 
 
 @QUIET
@@ -262,45 +245,7 @@ def test_a_forest_that_is_large_enough_keeps_its_trees(framework: str) -> None:
     assert predicted(same, FRESH) == pytest.approx(predicted(forest, FRESH), abs=1e-6)
 
 
-@pytest.mark.parametrize("framework", FRAMEWORKS)
-def test_labels_that_mislead_are_warned_of(framework: str) -> None:
-    rare = (np.random.default_rng(0).random(600) < 1.0 / (1.0 + np.exp(3.2 - 2.0 * X[:, 0]))).astype(int)
-    if framework in BOOSTERS:
-        arguments: Any = (params_for(framework, rare), data_for(framework, X, rare))
-    else:
-        arguments = (ESTIMATORS[framework], X, rare)
-    with pytest.warns(LabelsOnlyWarning):
-        rfsize.grow(*arguments, alpha=0.95)
-
-
-# Groups of rows, and rows in pieces
-
-
-@QUIET
-@pytest.mark.parametrize(
-    ("framework", "groups"), [*zip(FRAMEWORKS, ("copies", "rows", "given"), strict=True), ("sklearn", None)]
-)
-def test_growth_by_groups_of_rows(framework: str, groups: Any) -> None:
-    rows, y = twice(*continuous(250))
-    expected = "rows" if groups is None else groups if isinstance(groups, str) else "given"
-    groups = np.random.default_rng(0).permutation(len(rows)) // 2 if groups == "given" else groups
-    of = {"alpha": 0.9999, "min_trees": 100, "max_trees": 100, "groups": groups}
-    if framework in BOOSTERS:
-        forest, report = rfsize.grow(params_for(framework, y), data_for(framework, rows, y), **of)
-    else:
-        forest, report = rfsize.grow(ESTIMATORS[framework], rows, y, **of)
-    assert report.groups == expected
-    assert_same(report, rfsize.size(forest, rows, oob=True, alpha=0.9999, groups=groups))
-
-
-def test_groups_that_every_tree_sees_are_refused() -> None:
-    groups = np.arange(len(X)) // np.repeat([1, 12], 300) + np.repeat([0, 1000], 300)  # half of the rows by twelve
-    for arguments in (
-        (params_for("lightgbm", Y["two"]), data_for("lightgbm", X, Y["two"])),
-        (ESTIMATORS["sklearn"], X, Y["two"]),
-    ):
-        with pytest.raises(FewVotesError, match="groups"):
-            rfsize.grow(*arguments, groups=groups, max_trees=120)
+# Rows in pieces
 
 
 @QUIET

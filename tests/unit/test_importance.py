@@ -220,12 +220,9 @@ def test_instability_of_known_losses(similarity: Callable[[np.ndarray], np.ndarr
         assert np.mean((ends[:, 0] <= expected) & (expected <= ends[:, 1])) > 0.8
 
 
-SLOPES = [1.5, 1.4, 1.3, 1.0, 0.5, 0.2, 0.1, 0.0]
-
-
 @pytest.fixture(scope="module")
 def importances() -> rfsize.Importances:
-    rows, y = linear(SLOPES, 300, 0)
+    rows, y = linear([1.5, 1.4, 1.3, 1.0, 0.5, 0.2, 0.1, 0.0], 300, 0)
     forest = RandomForestRegressor(60, min_samples_leaf=5, random_state=0).fit(rows, y)
     return rfsize.oob_importance(forest, rows, y, metric="rmse")
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from copy import copy
+from functools import reduce
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,14 +23,6 @@ from rfsize.counting.task import Task, seen_mask
 N_ROWS = 300
 
 
-@pytest.fixture(params=["all trees", "some rows", "parts of several trees"])
-def memory(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    cells = {"all trees": 1 << 24, "some rows": N_ROWS * 20, "parts of several trees": N_ROWS * 20}
-    monkeypatch.setattr(sums_module, "CELLS", cells[request.param])
-    monkeypatch.setattr(sums_module, "FEWEST_ROWS", N_ROWS if request.param.startswith("parts") else 10)
-    return str(request.param)
-
-
 @pytest.fixture(scope="module", params=[RandomForestClassifier, RandomForestRegressor])
 def trained(request: pytest.FixtureRequest) -> tuple[Any, np.ndarray]:
     rng = np.random.default_rng(0)
@@ -38,60 +32,21 @@ def trained(request: pytest.FixtureRequest) -> tuple[Any, np.ndarray]:
     return request.param(47, max_depth=5, random_state=0).fit(X, y), X
 
 
-def with_trees(model: Any, trees: slice) -> Any:
-    part = copy(model)
-    part.estimators_ = model.estimators_[trees]
-    return part
+def arrays_of(sums: Sums) -> dict[str, np.ndarray]:
+    records = {"counts": sums, "scores": sums.scores, "parts": sums.parts, "blocks": sums.blocks, "means": sums.means}
+    of = {f"{name} {key}": value for name, record in records.items() if record for key, value in vars(record).items()}
+    return {name: value for name, value in of.items() if isinstance(value, np.ndarray)}
 
 
-def counted(model: Any, X: np.ndarray) -> Sums:
-    return count(Task.of(model, X))
-
-
-def test_trees_can_be_added(trained: tuple[Any, np.ndarray], memory: str) -> None:
+def test_trees_can_be_added(trained: tuple[Any, np.ndarray]) -> None:
     model, X = trained
-    whole = counted(model, X)
-    parts = [counted(with_trees(model, slice(*bounds)), X) for bounds in ((0, 8), (8, 33), (33, 47))]
-    sums = Sums.nothing(N_ROWS, whole.counts.shape[1], whole.scores.n_scores)
-    for part in parts:
-        sums = sums.plus(part)
-    assert np.array_equal(sums.counts, whole.counts)
-    for name in ("rows", "votes", "n_scored"):
-        assert np.array_equal(getattr(sums.parts, name), getattr(whole.parts, name)), name
-    assert np.allclose(sums.parts.total, whole.parts.total, rtol=1e-12)
-    assert np.allclose(sums.scores.mean, whole.scores.mean, rtol=1e-12)
-    assert np.allclose(sums.scores.scatter, whole.scores.scatter, rtol=1e-6, atol=1e-8)
-
-
-def test_parts_are_those_of_single_trees(trained: tuple[Any, np.ndarray], memory: str) -> None:
-    model, X = trained
-    parts = counted(model, X).parts
-    of_trees = [counted(with_trees(model, slice(tree, tree + 1)), X) for tree in range(47)]
-    n_parts = {"all trees": 47, "some rows": 47, "parts of several trees": 20}[memory]
-    score = np.stack([of_tree.scores.mean for of_tree in of_trees], axis=1)[parts.rows]
-    total = np.zeros((len(parts.rows), parts.total.shape[1], score.shape[2]))
-    votes = np.zeros_like(parts.votes)
-    for tree, of_tree in enumerate(of_trees):
-        total[:, tree % parts.total.shape[1]] += score[:, tree]
-        votes[:, tree % sums_module.N_BLOCKS] += of_tree.counts[parts.rows]
-    assert parts.total.shape[1] == n_parts
-    assert np.allclose(parts.total, total, rtol=1e-12)
-    assert np.array_equal(parts.votes, votes)
-    assert parts.sizes.sum() == 47
-
-
-def test_blocks_are_sums_over_trees(trained: tuple[Any, np.ndarray]) -> None:
-    model, X = trained
-    whole = counted(model, X)
-    score = np.stack([counted(with_trees(model, slice(tree, tree + 1)), X).scores.mean for tree in range(47)], axis=1)
-    blocks = whole.blocks
-    for block in range(sums_module.N_BLOCKS):
-        own = score[:, block :: sums_module.N_BLOCKS]
-        assert np.allclose(blocks.total[:, block], own.sum(axis=1))
-        assert np.allclose(blocks.squares[:, block], (own**2).sum(axis=1))
-    assert np.allclose(blocks.first[:, :47], score)
-    assert (blocks.n_first == 47).all()
-    assert np.array_equal(blocks.counts, whole.counts)
+    whole, sums = arrays_of(count(Task.of(model, X))), []
+    for first, last in pairwise((0, 8, 33, 47)):
+        part = copy(model)
+        part.estimators_ = model.estimators_[first:last]
+        sums.append(count(Task.of(part, X)))
+    for name, array in arrays_of(reduce(Sums.plus, sums)).items():
+        np.testing.assert_allclose(array, whole[name], rtol=1e-6, atol=1e-8, err_msg=name)
 
 
 def test_folds_have_blocks_of_their_own() -> None:
@@ -106,12 +61,6 @@ def test_folds_have_blocks_of_their_own() -> None:
     own = apart.n_scored[:, :, 0].reshape(90, 3, sums_module.N_BLOCKS).any(axis=2)
     assert (own.sum(axis=1) == 1).all()
     assert np.array_equal(np.bincount(own.argmax(axis=1)), [30, 30, 30])
-
-
-def arrays_of(sums: Sums) -> dict[str, np.ndarray]:
-    records = {"counts": sums, "scores": sums.scores, "parts": sums.parts, "blocks": sums.blocks, "means": sums.means}
-    fields = {f"{name} {key}": value for name, record in records.items() for key, value in vars(record).items()}
-    return {name: value for name, value in fields.items() if isinstance(value, np.ndarray)}
 
 
 @pytest.mark.parametrize("held", [1 << 25, N_ROWS])

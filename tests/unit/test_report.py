@@ -27,6 +27,7 @@ import rfsize
 import rfsize.api.report
 from helpers.pages import Page
 from helpers.trained import FRAMEWORKS, FRESH, TRUTH, X, Y, model
+from helpers.warned import warned
 from rfsize.exceptions import LabelsOnlyWarning, NotConvergedWarning, RfsizeWarning
 
 mpl.use("Agg")
@@ -124,6 +125,7 @@ def test_numbers_of_a_report_agree(kind: str) -> None:
     assert (values["loss"]["value"], values["loss"]["interval"]) == (loss.value, list(loss.interval))
     for name, of_metric in values["others"].items():
         assert of_metric["value"] == report.loss_at(report.n_kept, name).value
+        assert pickle.loads(pickle.dumps(report)).loss_at(7, name) == report.loss_at(7, name)
     assert [warning["text"] for warning in values["warnings"]] == [caution.text for caution in report.warnings]
     for name in ("available", "source", "groups", "copied"):
         assert values[name] == getattr(report, name)
@@ -153,14 +155,6 @@ def test_other_losses_are_those_that_can_be_told() -> None:
     assert "auc" not in of_one_class.to_dict()["others"]
     assert scores.loss_at(25, "rmse") == rmse.loss_at(25)
     assert rmse.loss_at(25, "scores") == scores.loss_at(25)
-
-
-def test_a_pickle_knows_what_the_report_listed() -> None:
-    report = rfsize.size(out_of_bag(), alpha=0.8)
-    again = pickle.loads(pickle.dumps(report))
-    for metric in (None, "probabilities", "auc"):
-        assert again.loss_at(7, metric) == report.loss_at(7, metric)
-    assert (again.interval, again.size_at(0.7)) == (report.interval, report.size_at(0.7))
 
 
 @pytest.mark.parametrize("kind", [*REPORTS, *OTHERS])
@@ -200,11 +194,7 @@ def test_showing_storing_and_copying_compute_nothing(kind: str, monkeypatch: pyt
 
 
 def given(call: Callable[[], Any]) -> list[tuple[type[Warning], str, str]]:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        call()
-    caught = [warning for warning in caught if issubclass(warning.category, RfsizeWarning)]
-    return [(warning.category, str(warning.message), warning.filename) for warning in caught]
+    return [(warning.category, str(warning.message), warning.filename) for warning in warned(call, RfsizeWarning)]
 
 
 def test_a_cut_warns_of_what_the_report_warns_of() -> None:
@@ -227,11 +217,6 @@ def test_classes_without_labels_are_warned_of() -> None:
     report = rfsize.size(forest, rows, oob=True, metric="labels")
     warned = [caution for caution in report.warnings if caution.category is LabelsOnlyWarning]
     assert any(caution.options.get("metric") == "probabilities" for caution in warned)
-
-
-@pytest.mark.parametrize("framework", FRAMEWORKS)
-def test_balanced_classes_are_quiet(framework: str) -> None:
-    assert given(lambda: rfsize.truncate(model(framework, n_trees=200), FRESH, alpha=0.95)) == []
 
 
 def test_few_rows_leave_the_size_open() -> None:

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 from sklearn.dummy import DummyRegressor
-from sklearn.ensemble import BaggingRegressor, GradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import BaggingRegressor, RandomForestClassifier
 
 import rfsize
 from helpers import models
 from helpers.copied import continuous, twice
-from rfsize.exceptions import FewVotesError, NotAForestError
+from rfsize.exceptions import FewVotesError
 from rfsize.statistics.density import VoteCells, fit_density
 from rfsize.statistics.sampling_variance import pooled_variances
 
@@ -153,41 +153,6 @@ def test_some_rows_stand_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # Refusals
-
-
-def test_what_cannot_be_told_is_refused() -> None:
-    (X, y), (new, _) = continuous(120), continuous(200, seed=1)
-    forest = RandomForestClassifier(30, random_state=0).fit(X, y)
-    fresh, oob = rfsize.tree_outputs(forest, new), rfsize.tree_outputs(forest, X, y, oob=True)
-    bags, boosted = rfsize.inbag(forest, X), GradientBoostingClassifier(n_estimators=5, random_state=0).fit(X, y)
-    of_boosted: Any = rfsize.size(boosted, new, alpha=0.9).outputs
-    with pytest.raises(NotAForestError, match="truncate"):
-        of_boosted.agreement()
-    with pytest.raises(NotAForestError, match="truncate"):
-        of_boosted.standard_error("seeds")
-    counted = outputs_of(rfsize.Votes([[3, 97], [20, 80], [45, 55], [98, 2]]))
-    with pytest.raises(NotAForestError, match="agreement"):
-        counted.standard_error("seeds")
-    with pytest.raises(NotAForestError):
-        rfsize.tree_outputs(models.model("lightgbm regression").model, models.FRESH).agreement()
-    with pytest.raises(ValueError, match="n_trees"):
-        fresh.agreement(0)
-    with pytest.raises(ValueError, match="bags"):
-        fresh.standard_error("rows")
-    for wrong in (bags.T, bags[:20], bags * 0.5, bags[:1].repeat(30, axis=0), fresh, "bags"):
-        with pytest.raises(ValueError, match="bags"):
-            fresh.standard_error("rows", bags=wrong)
-    with pytest.raises(ValueError, match="bags"):
-        oob.standard_error("rows", bags=bags)
-    with pytest.raises(ValueError, match="bags"):
-        fresh.standard_error("seeds", bags=bags)
-    with pytest.raises(ValueError, match=r"\bof\b"):
-        fresh.standard_error("trees")
-    with pytest.raises(ValueError, match="model"):
-        pickle.loads(pickle.dumps(oob)).standard_error("rows")
-    softprob = models.model("xgboost softprob")
-    with pytest.raises(ValueError, match="bags"):
-        rfsize.tree_outputs(softprob.model, softprob.fresh).standard_error("rows", bags=np.eye(31, 500) > 0)
 
 
 def test_bags_of_another_forest_tell_nothing() -> None:

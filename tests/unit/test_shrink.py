@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 import xgboost as xgb
 from sklearn.ensemble import BaggingClassifier, RandomForestClassifier, RandomForestRegressor
-from sklearn.metrics import log_loss, roc_auc_score
 
 import reference.shrinking
 import rfsize
@@ -161,18 +160,6 @@ def test_size_of_ones_own_says_what_is_certified(rows: int) -> None:
     assert report.certificate.bound < (0.3 if rows == 100 else 0.15)
     with pytest.raises(ValueError, match="n_trees"):
         report.loss_at(11)
-
-
-def test_metrics_lose_what_the_same_rows_say() -> None:
-    small, report = rfsize.shrink(booster(), REST, TRUTH["two"], rows=X, alpha=ALPHA)
-    y, by_all, by_few = TRUTH["two"], booster().predict(REST), small.predict(REST)
-    lost = report.loss_at(int(report.n_trees), "auc").value
-    assert lost == pytest.approx(roc_auc_score(y, by_all) - roc_auc_score(y, by_few), abs=1e-9)
-    loss = report.loss_at(int(report.n_trees), "log_loss")
-    assert loss.value == pytest.approx(log_loss(y, by_few) - log_loss(y, by_all), abs=1e-9)
-    draws = np.random.default_rng(0).integers(0, len(y), (200, len(y)))
-    differences = [log_loss(y[rows], by_few[rows]) - log_loss(y[rows], by_all[rows]) for rows in draws]
-    assert np.ptp(loss.interval) / 3.92 == pytest.approx(np.std(differences), rel=0.2)
 
 
 def test_too_hard_a_promise_keeps_all_trees() -> None:

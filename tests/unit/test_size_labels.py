@@ -6,9 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
-import xgboost as xgb
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from sklearn.ensemble import BaggingClassifier
@@ -18,7 +16,7 @@ from sklearn.neighbors import KNeighborsClassifier
 import reference.majority
 import reference.margins
 import rfsize
-from helpers.lookup import by_one_score, by_scores, rows_of
+from helpers.lookup import by_one_score, rows_of
 from helpers.trained import FRAMEWORKS, FRESH, TRUTH, X, Y, model, predicted, train, tree_scores
 from rfsize import theory
 from rfsize.exceptions import FewVotesError, NotConvergedWarning
@@ -26,18 +24,6 @@ from rfsize.exceptions import FewVotesError, NotConvergedWarning
 
 def two_classes(count: np.ndarray, n_votes: int) -> rfsize.Votes:
     return rfsize.Votes(np.stack([n_votes - count, count], axis=1))
-
-
-def many_votes(n_rows: int, seed: int = 0) -> rfsize.Votes:
-    rng = np.random.default_rng(seed)
-    return two_classes(rng.binomial(2001, rng.beta(0.5, 0.5, size=n_rows)), 2001)
-
-
-def five_classes(n_rows: int) -> rfsize.Votes:
-    rng = np.random.default_rng(0)
-    counts = np.stack([rng.multinomial(201, rng.dirichlet(np.full(5, 0.3))) for _ in range(n_rows)])
-    counts[7] = 0  # a row that no tree may vote on
-    return rfsize.Votes(counts)
 
 
 # The plug-in estimate
@@ -64,8 +50,10 @@ def test_size_by_votes_is_the_plug_in_of_the_trees_alone(framework: str, oob: bo
 @pytest.mark.parametrize("n_classes", [2, 5])
 def test_interval_is_the_bootstrap_over_rows(n_classes: int) -> None:
     """Wider, by how much estimates near a tie were measured to be further off."""
-    votes = many_votes(400) if n_classes == 2 else rfsize.Votes(five_classes(400).counts[100:400])
-    report, rng, sizes = rfsize.size(votes, alpha=0.95, method="plugin"), np.random.default_rng(0), []
+    rng, sizes = np.random.default_rng(0), []
+    share = rng.dirichlet(np.full(n_classes, 0.5 if n_classes == 2 else 0.3), 400)
+    votes = rfsize.Votes(rng.multinomial(2001 if n_classes == 2 else 201, share))
+    report = rfsize.size(votes, alpha=0.95, method="plugin")
     for _ in range(120):
         drawn = votes.take(rng.integers(len(votes.counts), size=len(votes.counts)))
         sizes.append(rfsize.size(drawn, alpha=0.95, method="plugin").n_trees)
@@ -187,7 +175,13 @@ def test_micro_and_macro_of_any_votes(counts: list[list[int]], n_trees: int) -> 
     assert macro.loss_at(n_trees).value == pytest.approx(np.mean(list(by_class.values())))
     whole = sum(shares[str(of)] * lost for of, lost in by_class.items())
     assert micro.loss_at(n_trees).value == pytest.approx(whole, rel=5e-3)  # margins are merged if they are alike
-    assert macro.interval[0] <= macro.n_trees <= macro.interval[1]
+    smooth = rfsize.size(votes, alpha=0.9, method="smooth")
+    for report in (macro, smooth):
+        assert report.interval[0] <= report.n_trees <= report.interval[1]
+    sizes = [smooth.estimate.curve.size(level) for level in (0.4, 0.1, 0.01, 0.001)]
+    assert sizes == sorted(sizes)
+    assert all(math.isfinite(size) and size % 2 == 1 for size in sizes)
+    assert smooth.loss_at(int(sizes[2])).value <= 0.01 * (1.0 + 1e-9)
 
 
 def test_classes_of_few_rows_are_warned_of_in_a_macro_average() -> None:
@@ -207,46 +201,7 @@ def test_tied_classes_take_turns() -> None:
     assert list(shares.values()) == pytest.approx([1 / 3, 1 / 3, 1 / 3], abs=0.02)
 
 
-@pytest.mark.parametrize("kind", ["one score", "three scores", "votes"])
-def test_macro_of_margins_against_direct_sums(kind: str) -> None:
-    rng, n_scores = np.random.default_rng(1), 1 if kind == "one score" else 3
-    score = rng.normal(rng.normal(-0.4, 0.5, size=(500, 1, n_scores)), 1.0, size=(500, 60, n_scores))
-    forest = by_scores(score) if n_scores > 1 else by_one_score(score[:, :, 0])
-    options, counts = {"alpha": 0.9, "average": "macro", "method": "plugin"}, np.zeros((0, 3), dtype=int)
-    if kind == "votes":
-        counts = np.stack([np.bincount(row, minlength=3) for row in score.argmax(axis=2)])
-        counts = counts[np.sort(counts, axis=1)[:, -1] > np.sort(counts, axis=1)[:, -2]]
-        report, leader = rfsize.size(rfsize.Votes(counts), **options), counts.argmax(axis=1)
-        rows = [reference.margins.of_votes(row) for row in counts.tolist()]
-    else:
-        report = rfsize.size(forest, rows_of(score), voting="soft", **options)
-        leader = score.mean(axis=1).argmax(axis=1) if n_scores > 1 else (score.mean(axis=1)[:, 0] > 0.0).astype(int)
-        rows = [reference.margins.of_scores(row, 0.0) for row in score.tolist()]
-    by_class = {
-        label: reference.margins.disagreement([row for row, own in zip(rows, leader, strict=True) if own == label], 27)
-        for label in np.unique(leader).tolist()
-    }
-    assert report.loss_at(27).by_class == pytest.approx(by_class, rel=2e-3)
-    assert report.loss_at(27).value == pytest.approx(np.mean(list(by_class.values())), rel=2e-3)
-
-
-RARE = (X[:, 0] + 0.5 * X[:, 1] > 1.5).astype(int)  # one row in eleven
 NOISY = (Y["number"] > 1.6).astype(int)
-
-
-@pytest.mark.parametrize(("framework", "voting"), [*zip(FRAMEWORKS, ["soft", "hard", "soft"], strict=True)])
-def test_forests_with_a_rare_class(framework: str, voting: str) -> None:
-    forest, options = train(framework, X, RARE, 80), {"voting": voting, "alpha": 0.97}
-    for rows in ({"X": X, "oob": True}, {"X": FRESH}):
-        macro, micro = (rfsize.size(forest, **rows, **options, average=of) for of in ("macro", "micro"))
-        by_class = macro.loss_at(15).by_class
-        assert by_class[1] > macro.loss_at(15).value > by_class[0]
-        assert macro.interval[0] <= macro.n_trees <= macro.interval[1]
-        assert macro.n_trees > micro.n_trees
-        assert 0.01 < micro.to_dict()["label_shares"]["1"] < 0.2
-    grouped = rfsize.size(forest, X, oob=True, groups=np.maximum(np.arange(600) // 3, 100), average="macro", **options)
-    assert grouped.loss_at(15).value == pytest.approx(np.mean(list(grouped.loss_at(15).by_class.values())))
-    assert grouped.interval[0] <= grouped.n_trees <= grouped.interval[1]
 
 
 # Thresholds, and some of the rows
@@ -269,19 +224,14 @@ def test_forests_at_a_threshold_disagree_as_often_as_allowed(framework: str, vot
     assert rfsize.size(large, FRESH, alpha=0.95, voting=voting).n_trees < report.n_trees
 
 
-@pytest.mark.parametrize("kind", ["array", "parquet", "dmatrix"])
-def test_drawn_rows_are_sized_as_if_given_alone(kind: str, tmp_path: Any) -> None:
+def test_drawn_rows_are_sized_as_if_given_alone() -> None:
     drawn = np.sort(np.random.default_rng(0).choice(len(FRESH), 300, replace=False))
-    framework = "xgboost" if kind == "dmatrix" else "lightgbm"
-    expected = rfsize.size(model(framework), FRESH[drawn], TRUTH["two"][drawn], alpha=0.8)
-    rows: Any = {"array": FRESH, "dmatrix": xgb.DMatrix(FRESH), "parquet": tmp_path / "rows.parquet"}[kind]
-    if kind == "parquet":
-        pd.DataFrame(FRESH, columns=[f"x{place}" for place in range(6)]).to_parquet(rows)
-    report = rfsize.size(model(framework), rows, TRUTH["two"], alpha=0.8, max_rows=300)
-    assert (report.estimate.n_rows, report.to_dict()) == (300, expected.to_dict())
+    of_drawn = rfsize.size(model("lightgbm"), FRESH[drawn], TRUTH["two"][drawn], alpha=0.8)
+    report = rfsize.size(model("lightgbm"), FRESH, TRUTH["two"], alpha=0.8, max_rows=300)
+    assert (report.estimate.n_rows, report.to_dict()) == (300, of_drawn.to_dict())
+    of_all = rfsize.size(model("lightgbm"), FRESH, alpha=0.8)
     for enough in (len(FRESH), "auto"):
-        of_all = rfsize.size(model(framework), rows, alpha=0.8, max_rows=enough)
-        assert of_all.to_dict() == rfsize.size(model(framework), FRESH, alpha=0.8).to_dict()
+        assert rfsize.size(model("lightgbm"), FRESH, alpha=0.8, max_rows=enough).to_dict() == of_all.to_dict()
 
 
 def test_auto_draws_a_hundred_thousand_rows() -> None:

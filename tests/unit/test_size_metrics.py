@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
@@ -19,6 +18,7 @@ import reference.metrics
 import rfsize
 from helpers.lookup import regressor, rows_of
 from helpers.trained import FRAMEWORKS, FRESH, TRUTH, X, Y, model, probabilities, train, tree_scores
+from helpers.warned import warned
 from rfsize.exceptions import ForestWarning
 from rfsize.statistics import metrics
 
@@ -243,8 +243,6 @@ def test_a_metric_is_one_by_all_of_its_names() -> None:
     ):
         losses = [labels.loss_at(10, name) for name in names]
         assert losses == losses[:1] * len(names)
-        sized = [rfsize.size(outputs, metric=name, tolerance=0.01).loss_at(10) for name in names]
-        assert sized == sized[:1] * len(names)
 
 
 @pytest.mark.parametrize("n_trees", [1, 2, 10, 60])
@@ -315,6 +313,4 @@ def test_clipping_is_warned_of_where_it_decides() -> None:
     assert few.n_trees < 6  # which clip rows that the whole forest does not
     assert ForestWarning in [caution.category for caution in few.warnings]
     assert ForestWarning not in [caution.category for caution in many.warnings]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", ForestWarning)
-        rfsize.oob_score(model("lightgbm"), X, Y["two"], metric="log_loss")
+    assert not warned(lambda: rfsize.oob_score(model("lightgbm"), X, Y["two"], metric="log_loss"), ForestWarning)

@@ -22,7 +22,7 @@ from helpers.lookup import by_one_score, by_scores, rows_of
 from rfsize import theory
 from rfsize.models.link import Link
 from rfsize.statistics.certify import RiskTarget, most_disagreements
-from rfsize.statistics.curve import LossCurve, averaged, wider
+from rfsize.statistics.curve import LossCurve, averaged
 from rfsize.statistics.density import MarginCells, VoteCells, fit_density
 from rfsize.statistics.margins import MarginChanges, own_share
 from rfsize.statistics.sampling_variance import TrainingBags, parts_of, row_variances
@@ -95,34 +95,31 @@ def test_agreement_is_the_sum_over_the_density() -> None:
 # Margins
 
 
-def scored(n_rows: int, n_trees: int, n_scores: int) -> np.ndarray:
-    """Scores of each tree about means of the row."""
-    rng = np.random.default_rng(n_scores)
-    means = rng.normal(size=(n_rows, 1, n_scores))
-    return means + rng.uniform(0.2, 2.0, (n_rows, 1, n_scores)) * rng.normal(size=(n_rows, n_trees, n_scores))
-
-
-@pytest.mark.parametrize("n_scores", [1, 3, 26])
-def test_plug_in_of_scores_is_as_restated(n_scores: int) -> None:
-    score = scored(60, 40, n_scores)
-    model = by_one_score(score[:, :, 0]) if n_scores == 1 else by_scores(score)
-    report = rfsize.size(model, rows_of(score), alpha=0.97, voting="soft", method="plugin")
-    rows = [reference.margins.of_scores(row.tolist(), 0.0) for row in score]
-    for n_trees in (19, 39, 1001):  # smaller forests are measured
-        assert report.loss_at(n_trees).value == pytest.approx(reference.margins.disagreement(rows, n_trees), rel=3e-3)
-    assert report.n_trees == pytest.approx(reference.margins.size(rows, 0.97), rel=0.01)
-
-
-@pytest.mark.parametrize("n_classes", [3, 6])
-def test_plug_in_of_votes_for_several_classes_is_as_restated(n_classes: int) -> None:
-    rng = np.random.default_rng(n_classes)
-    counts = rng.multinomial(40, rng.dirichlet(np.full(n_classes, 0.4), 200))
-    counts = counts[np.sort(counts, axis=1)[:, -1] > np.sort(counts, axis=1)[:, -2]]
-    report = rfsize.size(rfsize.Votes(counts), alpha=0.95, method="plugin")
-    rows = [reference.margins.of_votes(row) for row in counts.tolist()]
-    for n_trees in (1, 5, 39, 99):
-        assert report.loss_at(n_trees).value == pytest.approx(reference.margins.disagreement(rows, n_trees), rel=3e-3)
-    assert report.n_trees == pytest.approx(reference.margins.size(rows, 0.95), rel=0.01)
+@pytest.mark.parametrize(("by", "n"), [("scores", 1), ("scores", 3), ("scores", 26), ("votes", 3), ("votes", 6)])
+def test_plug_in_of_margins_is_as_restated(by: str, n: int) -> None:
+    """Over all rows, and of the rows of each class."""
+    rng = np.random.default_rng(n)
+    if by == "votes":
+        counts = rng.multinomial(40, rng.dirichlet(np.full(n, 0.4), 200))
+        counts = counts[np.sort(counts, axis=1)[:, -1] > np.sort(counts, axis=1)[:, -2]]
+        given: Any = (rfsize.Votes(counts),)
+        leader, rows = counts.argmax(axis=1), [reference.margins.of_votes(row) for row in counts.tolist()]
+    else:
+        means, spread = rng.normal(size=(60, 1, n)), rng.uniform(0.2, 2.0, (60, 1, n))
+        score = means + spread * rng.normal(size=(60, 40, n))
+        given = by_one_score(score[:, :, 0]) if n == 1 else by_scores(score), rows_of(score)
+        mean, rows = score.mean(axis=1), [reference.margins.of_scores(row.tolist(), 0.0) for row in score]
+        leader = mean.argmax(axis=1) if n > 1 else (mean[:, 0] > 0.0).astype(int)
+    of_label = {label: [rows[at] for at in np.flatnonzero(leader == label)] for label in np.unique(leader).tolist()}
+    options: dict[str, Any] = {"alpha": 0.95, "method": "plugin", "voting": "soft" if by == "scores" else "auto"}
+    micro, macro = (rfsize.size(*given, **options, average=of) for of in ("micro", "macro"))
+    for n_trees in (1, 5, 39) if by == "votes" else (39, 99, 1001):  # by scores, smaller forests are measured
+        expected = reference.margins.disagreement(rows, n_trees)
+        assert micro.loss_at(n_trees).value == pytest.approx(expected, rel=3e-3)
+        by_class = {label: reference.margins.disagreement(of, n_trees) for label, of in of_label.items()}
+        assert macro.loss_at(n_trees).by_class == pytest.approx(by_class, rel=3e-3, abs=2e-5)
+        assert macro.loss_at(n_trees).value == pytest.approx(np.mean(list(by_class.values())), rel=3e-3)
+    assert micro.n_trees == pytest.approx(reference.margins.size(rows, 0.95), rel=0.01)
 
 
 # The noise of the trees
@@ -220,14 +217,6 @@ def test_quantiles_go_on_beyond_the_replicates() -> None:
     uppers = [report.upper(sure) for sure in (0.5, 0.8, 0.95, 0.99, 0.995, 0.999, 0.9999, 1.0 - 1e-6)]
     assert uppers == sorted(uppers)
     assert uppers[-4] < uppers[-3] < uppers[-2] < uppers[-1] < math.inf
-
-
-@given(arrays(np.float64, (4, 3), elements=st.just(0.0) | st.floats(1e-6, 0.5)), st.floats(1.0, 2.0))
-def test_wider_replicates(loss: np.ndarray, factor: float) -> None:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        logs, middle = np.log(loss), np.log(loss.mean(axis=0))
-        expected = np.minimum(np.exp(middle + factor * (logs - middle)), 1.0)
-    np.testing.assert_allclose(wider(loss, factor), np.where(loss == 0.0, 0.0, expected), rtol=1e-9)
 
 
 def test_kinds_are_averaged_as_if_drawn_apart() -> None:

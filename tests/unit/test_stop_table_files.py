@@ -25,15 +25,10 @@ from rfsize.exceptions import FileError
 mpl.use("Agg")
 
 
-def built() -> StopTable:
-    outputs = rfsize.tree_outputs(zoo.model("random forest"), zoo.rows_for("random forest", 300))
-    return StopTable.build(zoo.TREES, alpha=0.9, prior=outputs)
-
-
 TABLES: dict[str, Callable[[], StopTable]] = {  # one of every kind
     "uniform": lambda: StopTable.build(21, alpha=0.9),
     "one tree": lambda: StopTable.build(1),
-    "votes": built,
+    "votes": lambda: StopTable.build(31, alpha=0.9, prior=rfsize.Votes([[30, 7], [2, 35], [15, 16]], n_trees=100)),
     "lossless": lambda: StopTable.build(31, alpha=1.0),
     "three classes": lambda: StopTable.build(9, n_classes=3),
     "weights": lambda: StopTable.lossless([0.5, 3.0, 0.0, 1.7], n_classes=3),
@@ -124,52 +119,31 @@ def test_altered_values_are_refused_or_harmless(seed: int, name: str) -> None:
     assert repr(table)
 
 
+Values = dict[str, list[Any]]
 ONES = [1.0] * (zoo.TREES - 1)
-SPREAD = {"limit": [-1.0], "pooled": [[], [0.1], [-0.1] * 3], "weight": [0.0, -1.0], "every": [0, 2**63]}
+SPREAD: Values = {"limit": [-1.0], "pooled": [[], [0.1], [-0.1] * 3], "weight": [0.0, -1.0], "every": [0, 2**63]}
 SPREAD |= {"link": ["cube", None], "slope": [0.0, -1.0, "1"], "metric": ["labels"], "tolerance": [0.0]}
-BOOSTED = {"left": [[], [-1.0, *ONES]], "unit": [None, [-1.0, *ONES]]}
+BOOSTED: Values = {"left": [[], [-1.0, *ONES]], "unit": [None, [-1.0, *ONES]]}
 BOOSTED |= {"share": [[0.0, *ONES], [*ONES, 0.5], [2.0, *ONES]]}
-LIES: dict[str, dict[str, list[Any]]] = {  # of a table: values that an entry, or one within it, cannot have
-    "uniform": {
-        "format": ["other"],
-        "version": [5],
-        "n_trees": [10**30],
-        "n_classes": [1],
-        "alpha": [0.0],
-        "kind": ["weighted"],
-        "prior": [None, "flat"],
-        "threshold": [1.0],
-        "expected": [
-            *([[1.0, 0.0, 3.0]], [[0.6, 0.0, 3.0], [0.5, 0.0, 3.0]], [[0.5, 0.0, 3.0], [0.5, -0.1, 3.0]]),
-            *([[0.5, 0.0, 3.0], [0.5, 0.1, 22.0]], [[0.5, 0.0, 3.0], [0.5, None, None]]),
-        ],
-        "stops": [{"low": [5] * 21, "high": [6] * 21}, {"low": [-1] * 20 + [10], "high": [1] * 20 + [11]}],
-    },
-    "three classes": {
-        "stops": [{"upper": [1] * 10}, {"tallies": "00"}, {"tallies": "zz" * 28}, {"margin": [0] * 9}],
-        "threshold": [0.3],
-    },
+EXPECTED = [[[1.0, 0.0, 3.0]], [[0.6, 0.0, 3.0], [0.5, 0.0, 3.0]], [[0.5, 0.0, 3.0], [0.5, -0.1, 3.0]]]
+EXPECTED += [[[0.5, 0.0, 3.0], [0.5, 0.1, 22.0]], [[0.5, 0.0, 3.0], [0.5, None, None]]]
+UNIFORM: Values = {"format": ["other"], "version": [5], "n_trees": [10**30], "n_classes": [1], "alpha": [0.0]}
+UNIFORM |= {"kind": ["weighted"], "prior": [None, "flat"], "threshold": [1.0], "expected": EXPECTED}
+UNIFORM |= {"stops": [{"low": [5] * 21, "high": [6] * 21}, {"low": [-1] * 20 + [10], "high": [1] * 20 + [11]}]}
+WEIGHTS = [[0.5, 3.0, 0.0], [-1.0, 3.0, 0.0, 1.7], [0.0] * 4]
+AVERAGES: Values = {"alpha": [1.0, 0.999], "certificate": [None], "threshold": [None], "prior": ["given"]}
+AVERAGES |= {"classes": [["a", "a"], ["a", []]], "expected": [[[0.5, 0.0, 3.0], [0.5, 0.0, 3.0]]]}
+AVERAGES |= {"stops": [{"margin": margin, "cut": 0.5} for margin in ([1.0] * 21, [0.0] * 19 + [1.0, 0.0])]}
+AVERAGES |= {"certificate.rows": [[2**62, 2**62]], "certificate.disagreements": [[200, 0]]}
+AVERAGES |= {"certificate.trees": [[1, 1]], "certificate.confidence": [1.0], "certificate.average": ["mean"]}
+AVERAGES |= {"certificate.forest": ["../etc"]}
+TALLIES = [{"upper": [1] * 10}, {"tallies": "00"}, {"tallies": "zz" * 28}, {"margin": [0] * 9}]
+LIES: dict[str, Values] = {  # of a table: values that an entry, or one within it, cannot have
+    "uniform": UNIFORM,
+    "three classes": {"stops": TALLIES, "threshold": [0.3]},
     "many classes": {"stops": [{"tallies": "00"}]},
-    "weights": {
-        "alpha": [0.9],
-        "prior": ["uniform"],
-        "stops": [{"weights": weights} for weights in ([0.5, 3.0, 0.0], [-1.0, 3.0, 0.0, 1.7], [0.0] * 4)],
-    },
-    "averages": {
-        "alpha": [1.0, 0.999],
-        "certificate": [None],
-        "threshold": [None],
-        "prior": ["given"],
-        "classes": [["a", "a"], ["a", []]],
-        "expected": [[[0.5, 0.0, 3.0], [0.5, 0.0, 3.0]]],
-        "stops": [{"margin": margin, "cut": 0.5} for margin in ([1.0] * 21, [0.0] * 19 + [1.0, 0.0])],
-        "certificate.rows": [[2**62, 2**62]],
-        "certificate.disagreements": [[200, 0]],
-        "certificate.trees": [[1, 1]],
-        "certificate.confidence": [1.0],
-        "certificate.average": ["mean"],
-        "certificate.forest": ["../etc"],
-    },
+    "weights": {"alpha": [0.9], "prior": ["uniform"], "stops": [{"weights": weights} for weights in WEIGHTS]},
+    "averages": AVERAGES,
     "sums": {"stops": [{"margin": [1.0] * 21, "cut": 0.0}]},
     "certified votes": {"prior": ["given"], "certificate.average": ["macro"]},
     "probabilities": {f"stops.{entry}": values for entry, values in SPREAD.items()},

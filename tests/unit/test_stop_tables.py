@@ -195,15 +195,6 @@ def test_lossless_tables_stop_as_early_as_is_safe(n_classes: int, n_trees: int) 
             assert settled == [False] * (trees - 1) + [True]
 
 
-@settings(max_examples=60)
-@given(SEEDS, st.integers(1, 60), st.sampled_from([0.05, 0.5, 0.9, 0.999]))
-def test_the_disagreement_is_as_promised(seed: int, n_trees: int, alpha: float) -> None:
-    prior = random_prior(np.random.default_rng(seed), n_trees)
-    table, lossless = (StopTable.build(n_trees, alpha=at, prior=prior) for at in (alpha, 1.0))
-    assert table.expected_disagreement() <= (1.0 - alpha) * (1.0 + 1e-9)
-    assert 1.0 - 1e-9 <= table.expected_trees() <= lossless.expected_trees() + 1e-9
-
-
 @pytest.mark.parametrize(("n_trees", "n_classes"), [(101, 4), (301, 3), (40, 5)])
 def test_more_classes_disagree_less_than_they_may(n_trees: int, n_classes: int) -> None:
     rng = np.random.default_rng(9)
@@ -301,15 +292,6 @@ def test_whole_weights_stop_as_early_as_can_be(weights: list[int], n_classes: in
     exact = [float(weight) for weight in weights]
     table = StopTable.lossless(weights, n_classes=n_classes)
     assert_follows(table, votes, lambda row: reference.stopping.weighted_stop(exact, row, n_classes))
-
-
-def test_the_heaviest_members_are_asked_first() -> None:
-    table = StopTable.lossless([0.5, 3.0, 0.0, 1.0, 3.0, 1.0])
-    votes = [[0, 1, 0, 0, 1, 0], [0, 1, 1, 0, 0, 0], [1, 0, 1, 1, 1, 1], [1, 1, 1, 1, 0, 0]]
-    labels, n_used = table.apply(votes)
-    assert labels.tolist() == [1, 0, 1, 1]
-    assert n_used.tolist() == [2, 4, 4, 5]
-    assert (table.alpha, table.expected_disagreement()) == (1.0, 0.0)
 
 
 def test_many_members() -> None:

@@ -26,14 +26,7 @@ def test_agreement_is_the_binomial_sum(n_trees: int, pi: float) -> None:
     assert theory.agreement(n_trees, pi) == pytest.approx(1.0 - expected, abs=1e-10)
     class_1 = reference.majority.class_probability(n_trees, pi)
     assert theory.class_probability(n_trees, pi) == pytest.approx(class_1, abs=1e-10)
-
-
-@given(FRACTION, st.integers(0, 60))
-def test_agreement_grows_and_is_symmetric(pi: float, half: int) -> None:
-    small, large = theory.agreement([2 * half + 1, 2 * half + 3], pi)
-    assert large >= small - 1e-12
-    assert theory.agreement(2 * half + 1, 1.0 - pi) == pytest.approx(small, abs=1e-9)
-    assert theory.agreement([[1], [3]], [0.1, 0.5, 0.8]).shape == (2, 3)
+    assert theory.agreement([[n_trees], [3]], [pi, 0.5, 0.8])[0, 0] == theory.agreement(n_trees, pi)
 
 
 @given(st.floats(0.55, 0.999), st.floats(0.0, 0.42))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import warnings
 from typing import Any
 
 import lightgbm as lgb
@@ -12,14 +11,12 @@ import pytest
 import xgboost as xgb
 
 import rfsize
-from helpers.trained import FRAMEWORKS, FRESH, TRUTH, model, predicted
+from helpers.trained import FRAMEWORKS, FRESH, TRUTH, model, n_trees_of, predicted
+from helpers.warned import warned
 from rfsize.exceptions import NotConvergedWarning
 
 
-def n_trees_of(forest: Any) -> int:
-    return rfsize.tree_outputs(forest, FRESH[:2]).n_trees
-
-
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     ("framework", "options"),
     [
@@ -31,10 +28,8 @@ def n_trees_of(forest: Any) -> int:
 def test_truncate_keeps_the_trees_of_the_report(framework: str, options: dict[str, Any]) -> None:
     outputs = rfsize.tree_outputs(model(framework), FRESH, TRUTH["two"])
     report = rfsize.size(outputs, **options)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        cut = [rfsize.truncate(model(framework), FRESH, TRUTH["two"], **options), rfsize.truncate(outputs, **options)]
-        cut.append(rfsize.truncate(model(framework), n_trees=report))
+    cut = [rfsize.truncate(model(framework), FRESH, TRUTH["two"], **options), rfsize.truncate(outputs, **options)]
+    cut.append(rfsize.truncate(model(framework), n_trees=report))
     assert report.enough
     assert [n_trees_of(of) for of in cut] == [report.n_trees] * 3
 
@@ -81,9 +76,8 @@ def test_bytes_that_cut_below_the_size_are_warned_of(framework: str) -> None:
         with pytest.warns(NotConvergedWarning):
             small = rfsize.truncate(forest, FRESH, alpha=alpha, max_bytes=budget)
         assert n_trees_of(small) == 3
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", NotConvergedWarning)
-        rfsize.truncate(forest, FRESH, alpha=0.93, max_bytes=2 * n_bytes(forest))
+    enough = 2 * n_bytes(forest)
+    assert not warned(lambda: rfsize.truncate(forest, FRESH, alpha=0.93, max_bytes=enough), NotConvergedWarning)
 
 
 def test_a_deep_cut_is_warned_of() -> None:
@@ -91,6 +85,5 @@ def test_a_deep_cut_is_warned_of() -> None:
     budget = n_bytes(rfsize.truncate(forest, n_trees=3))
     with pytest.warns(NotConvergedWarning, match=f"{budget:,}"):
         rfsize.truncate(forest, max_bytes=budget)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", NotConvergedWarning)
-        rfsize.truncate(forest, max_bytes=n_bytes(rfsize.truncate(forest, n_trees=40)))
+    n_fits = n_bytes(rfsize.truncate(forest, n_trees=40))
+    assert not warned(lambda: rfsize.truncate(forest, max_bytes=n_fits), NotConvergedWarning)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-import baggedtrees
 import numpy as np
 import pytest
 import rfsize_baggedtrees
 from baggedtrees import BaggedTrees
+from rfsize_baggedtrees import BaggedTreesBags, BaggedTreesForest, BaggedTreesFramework
 
 import rfsize
 from rfsize.testing import check_framework
@@ -44,69 +43,41 @@ def test_questions_are_answered(y: np.ndarray) -> None:
         rfsize.grow(model, X, y)
 
 
-def wrong_leaves(monkeypatch: pytest.MonkeyPatch, model: Any) -> None:
-    apply = BaggedTrees.apply
-    monkeypatch.setattr(BaggedTrees, "apply", lambda self, X: apply(self, X)[:, ::-1])
+APPLY, PREDICT, TAKE = BaggedTrees.apply, BaggedTrees.predict_proba, BaggedTreesBags.take
 
 
-def wrong_predictions(monkeypatch: pytest.MonkeyPatch, model: Any) -> None:
-    predict_proba = BaggedTrees.predict_proba
-    monkeypatch.setattr(BaggedTrees, "predict_proba", lambda self, X: predict_proba(self, X) * 1.01)
-
-
-def wrong_bags(monkeypatch: pytest.MonkeyPatch, model: Any) -> None:
-    model.seed = 1
-
-
-def wrong_counts(monkeypatch: pytest.MonkeyPatch, model: Any) -> None:
-    model.trees_[3].n_rows = [count + 1 for count in model.trees_[3].n_rows]
-
-
-def a_wrong_tree(monkeypatch: pytest.MonkeyPatch, model: Any) -> None:
+def swap_sides(_: pytest.MonkeyPatch, model: BaggedTrees) -> None:
     model.trees_[2].left, model.trees_[2].right = model.trees_[2].right, model.trees_[2].left
 
 
-def a_changed_model(monkeypatch: pytest.MonkeyPatch, model: Any) -> None:
-    """Truncation that takes the trees from the caller's own model."""
-
+def truncate_the_callers_own(patch: pytest.MonkeyPatch, _: BaggedTrees) -> None:
     def copied(forest: BaggedTrees) -> BaggedTrees:
         other = BaggedTrees()
         vars(other).update(vars(forest))
         forest.trees_ = forest.trees_[::-1][:-1] or forest.trees_
         return other
 
-    monkeypatch.setattr(rfsize_baggedtrees.copy, "copy", copied)
+    patch.setattr(rfsize_baggedtrees.copy, "copy", copied)
 
 
-def bags_of_two_axes(monkeypatch: pytest.MonkeyPatch, model: Any) -> None:
-    take = rfsize_baggedtrees.BaggedTreesBags.take
-    monkeypatch.setattr(rfsize_baggedtrees.BaggedTreesBags, "take", lambda *rows: take(*rows)[:, :, 0])
-
-
-def a_refusal_by_another_error(monkeypatch: pytest.MonkeyPatch, model: Any) -> None:
-    monkeypatch.setattr(
-        rfsize_baggedtrees.BaggedTreesFramework,
-        "read",
-        lambda _, forest: rfsize_baggedtrees.BaggedTreesForest(forest),
-    )
-
-
-DAMAGES = (
-    wrong_leaves,
-    wrong_predictions,
-    wrong_bags,
-    wrong_counts,
-    a_wrong_tree,
-    a_changed_model,
-    bags_of_two_axes,
-    a_refusal_by_another_error,
-)
+DAMAGES: dict[str, Callable[[pytest.MonkeyPatch, BaggedTrees], None]] = {
+    "leaves": lambda patch, _: patch.setattr(BaggedTrees, "apply", lambda self, X: APPLY(self, X)[:, ::-1]),
+    "predictions": lambda patch, _: patch.setattr(
+        BaggedTrees, "predict_proba", lambda self, X: PREDICT(self, X) * 1.01
+    ),
+    "bags": lambda patch, model: patch.setattr(model, "seed", 1),
+    "counts": lambda patch, model: patch.setattr(model.trees_[3], "n_rows", [9] * len(model.trees_[3].n_rows)),
+    "a tree": swap_sides,
+    "a model that changes": truncate_the_callers_own,
+    "bags of two axes": lambda patch, _: patch.setattr(BaggedTreesBags, "take", lambda *rows: TAKE(*rows)[:, :, 0]),
+    "another error": lambda patch, _: patch.setattr(BaggedTreesFramework, "read", lambda _, of: BaggedTreesForest(of)),
+}
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_what_is_wrong_is_found(damage: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_wrong_is_found(damage: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model = BaggedTrees(15).fit(X, TWO)
-    damage(monkeypatch, model)
+    DAMAGES[damage](monkeypatch, model)
     with pytest.raises(AssertionError):
         check_framework(rfsize_baggedtrees.framework, model, X, TWO)
 
@@ -120,7 +91,6 @@ def test_names_in_place_of_probabilities_are_found(monkeypatch: pytest.MonkeyPat
         check_framework(rfsize_baggedtrees.framework, model, X, THREE)
 
 
-def test_the_framework_is_none_of_rfsizes() -> None:
-    assert not [name for name in vars(baggedtrees) if "rfsize" in name]
+def test_an_object_of_no_framework_has_no_entry_point() -> None:
     with pytest.raises(AssertionError, match="entry point"):
         check_framework(rfsize_baggedtrees.framework, object(), X, TWO)
