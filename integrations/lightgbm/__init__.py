@@ -33,6 +33,10 @@ class LightGbmFiles(ModelFiles):
         except (lgb.basic.LightGBMError, ValueError) as error:  # a ValueError comes from the parameters, which are JSON
             raise ValueError(f"LightGBM cannot read {path} ({error}): save the model again") from error
 
+    def check_path(self, path: Path) -> None:
+        if path.suffix in {".json", ".ubj"}:
+            raise ValueError(f"a LightGBM model is written as text: name a .txt file, found {path}")
+
     def save(self, model: Any, path: Path) -> None:
         model.save_model(str(path))
 
