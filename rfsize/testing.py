@@ -99,6 +99,9 @@ def check_framework(
             results[name] = "right"
         except ValueError as refusal:
             results[name] = f"refused: {refusal}"
+        except (AttributeError, IndexError, TypeError) as error:
+            what = f"the check of {name} ends in a {type(error).__name__} ({error})"
+            raise AssertionError(f"{what}: compare types and shapes with the docstrings of Model and Bags") from error
     _check_refusals(framework, model, read, X)
     _check(np.array_equal(before, _predicted(read, model, X)), "the caller's model was changed: return new models")
     return results | {"refusals": "right"}

@@ -159,8 +159,14 @@ class XgboostModel(Model):
             raise ValueError(f"X is a {type(X).__name__}, binned or on disk: give rows as an array or DataFrame")
         if X.get_base_margin().size:
             raise ValueError("X has a base_margin, which moves every tree's vote: give the rows without one")
-        if not math.isnan(self.missing):
-            raise ValueError("X is a DMatrix, which was made with a missing value of its own: give the rows")
+        if self.given_missing is not None:
+            raise ValueError("X is a DMatrix, which was made with its own missing value: leave missing out")
+        # A slice does not keep the missing value, but it keeps which of its numbers were missing.
+        if not math.isnan(self.missing) and (X.get_data().data == np.float32(self.missing)).any():
+            raise ValueError(
+                f"X is a DMatrix in which {self.missing:g} is a number, and means missing to the model: make it as "
+                f"xgboost.DMatrix(X, missing={self.missing:g})"
+            )
 
     def first(self, n_trees: int) -> Any:
         booster = self.booster[:n_trees]

@@ -242,7 +242,7 @@ OF_QUESTIONS: list[Case] = [
     *refused(grow, min_trees=[2.5], confidence=[0.49]),
     *refused(fraction, fractions=[[], [0.5, 1.0]], n_trees=[1], rule=["1se"], seed=[-1]),
     *refused(SizeCallback, confidence=[0.3], min_trees=[2.5]),
-    *refused(lambda **given: size(BOOSTED(), **given), voting=["hard"], method=["smooth"], max_rows=[100]),
+    *refused(lambda **given: size(BOOSTED(), alpha=0.95, **given), voting=["hard"], method=["smooth"], max_rows=[100]),
     (lambda: size(BOOSTED(), **AUC), "metric"),
     (lambda: sized().size_at(1.0), "alpha"),
     *refused(lambda **given: size(own(), **ALL, **given), method=["smooth"], max_rows=[50], confidence=[0.3]),
