@@ -82,7 +82,7 @@ class LightGbmTraining(Training):
     def params_of(self, model: Any) -> dict[str, Any]:
         booster = booster_of(model)
         params: dict[str, Any] = booster.params
-        if not params:  # LightGBM 4.3 reads them from files alone, and not from strings
+        if not params:  # before 4.7 LightGBM reads them from files alone, and not from strings
             with TemporaryDirectory() as folder:
                 path = Path(folder, "model.txt")
                 booster.save_model(path)

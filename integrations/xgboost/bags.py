@@ -81,6 +81,8 @@ def read_bag_seeds(booster: xgb.Booster, n_trees: int) -> DrawnBags | None:
         return None
     try:
         stored = json.loads(text)
+        if min(stored["seeds"]) < 0:
+            raise ValueError("a seed is negative")  # NumPy 1 would take it
         seeds = np.array(stored["seeds"], dtype=np.uint64).reshape(n_trees)
         return DrawnBags(share("subsample", stored["subsample"]), seeds)
     except (ValueError, TypeError, KeyError, OverflowError) as error:

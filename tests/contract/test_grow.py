@@ -13,12 +13,14 @@ import numpy as np
 import pandas as pd
 import polars
 import pytest
+import sklearn
 import xgboost as xgb
 from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+from sklearn.utils.fixes import parse_version
 
 import rfsize
-from helpers.models import (
+from helpers.models import (  # fmt: skip
     FRESH,
     LIGHTGBM,
     NUMBER,
@@ -33,7 +35,8 @@ from helpers.models import (
     kept_in,
     model,
     own_predict,
-)  # fmt: skip
+    skip_unproven,
+)
 from helpers.warned import warned
 from rfsize.exceptions import ForestWarning, InbagError, NotAForestError
 
@@ -74,6 +77,7 @@ def precise(n_trees: int, first: int = 20, numbers: bool = False) -> dict[str, A
 @cache
 def grown(kind: str, n_trees: int = 45) -> Any:
     """A forest that grew in steps."""
+    skip_unproven(kind)
     params, y = OBJECTIVES[kind]
     booster, report = rfsize.grow(params, data(kind, y), **precise(n_trees, numbers=kind in NUMBERS))
     assert report.available == n_trees
@@ -211,12 +215,18 @@ def test_weights_of_estimators() -> None:
     larger, _ = rfsize.grow(forest.model, X, THREE, sample_weight=WEIGHT, **goal)
     whole = clone(larger).fit(X, THREE, WEIGHT)
     assert larger.predict_proba(FRESH).tolist() == whole.predict_proba(FRESH).tolist()
-    with pytest.raises(ValueError, match="weights"):
-        rfsize.grow(forest.model, X, THREE, sample_weight=WEIGHT[::-1], **goal)
     boosted, _ = rfsize.grow(PARAMS, data("xgboost", TWO, weight=WEIGHT), **goal)
     assert rfsize.tree_outputs(boosted, X, TWO, oob=True, sample_weight=WEIGHT).n_trees == 45
     with pytest.raises(InbagError):
         rfsize.inbag(boosted, X)
+
+
+@pytest.mark.skipif(
+    parse_version(sklearn.__version__) < parse_version("1.9"), reason="scikit-learn draws bags by weight since 1.9"
+)
+def test_other_weights_are_seen() -> None:
+    with pytest.raises(ValueError, match="weights"):
+        rfsize.grow(model("random forest weights").model, X, THREE, sample_weight=WEIGHT[::-1], **precise(45, 35))
 
 
 def test_random_states_of_callers_stay() -> None:

@@ -21,6 +21,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import f1_score, make_scorer
 from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
 from sklearn.svm import LinearSVC
+from sklearn.utils.fixes import parse_version
 
 import rfsize
 from helpers.models import (
@@ -96,6 +97,9 @@ def test_truncated_forgets_scores_of_the_whole() -> None:
     assert hasattr(whole, "oob_score_")
 
 
+@pytest.mark.skipif(
+    parse_version(lgb.__version__) < parse_version("4.7"), reason="LightGBM reads no parameters from strings before 4.7"
+)
 def test_lightgbm_parameters_tell_the_trees(tmp_path: Path) -> None:
     whole = lgb.train(LIGHTGBM | {"num_iterations": N_TREES}, lgb.Dataset(X, TWO))
     aliased = lgb.LGBMClassifier(**(WRAPPER | {"num_iterations": 12})).fit(X, TWO)
