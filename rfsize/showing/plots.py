@@ -1,4 +1,4 @@
-"""Every picture: of reports, out-of-bag scores, importances and bagging fractions, and the style of all others.
+"""Every picture: of reports, out-of-bag scores, importances and bagging fractions.
 
 Matplotlib is imported only when a picture is drawn.
 """
@@ -6,7 +6,7 @@ Matplotlib is imported only when a picture is drawn.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
@@ -117,21 +117,6 @@ def label_sparsely(axis: Axis, text: Callable[[float], str]) -> None:
 
     axis.set_major_formatter(FuncFormatter(label))
     axis.set_minor_formatter(FuncFormatter(label))
-
-
-def draw_shares(ax: Axes, names: Sequence[Any], shares: Sequence[float], ends: Sequence[float], label: str) -> None:
-    """Draw shares of named groups, one below the other, each with a line to its upper end."""
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
-
-    rows = range(len(names), 0, -1)
-    lines = np.array([np.zeros(len(names)), np.subtract(ends, shares)])
-    ax.errorbar(shares, rows, xerr=lines, color="C0", label=label, **_MARK)
-    # Names come from the user's data, and must not be parsed as formulas.
-    ax.set_yticks(rows, [shortened(name) for name in names], parse_math=False)
-    ax.set_ylim(0.5, len(names) + 0.5)
-    ax.set_xlim(0.0, 1.1 * max([*ends, 1e-3]))
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100.0 * share:.3g} %"))
-    ax.xaxis.set_major_locator(MaxNLocator(5))
 
 
 # Reports
