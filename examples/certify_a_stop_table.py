@@ -24,7 +24,6 @@ forest = RandomForestClassifier(300, random_state=0).fit(X_train, y_train)
 table = rfsize.StopTable.calibrate(forest, X_val, alpha=0.98)
 print(table)
 print(table.certificate)
-table.plot()
 
 # %%
 # The certificate is about all rows together. The table also shows each class; ``average="macro"`` bounds each class

@@ -42,7 +42,6 @@ assert (fast.predict_proba(X_test) == forest.predict_proba(X_test)).all()
 
 table = rfsize.StopTable.calibrate(forest, X_val, alpha=0.98)
 print(table)
-table.plot()
 
 # %%
 # Compile the forest with the table.

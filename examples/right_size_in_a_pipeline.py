@@ -48,8 +48,3 @@ table = rfsize.StopTable.calibrate(best, X_certify, alpha=0.98)
 labels, n_used = rfsize.compile(best, table).predict(X_new, return_trees=True)
 print(f"{n_used.mean():.1f} of {best.n_trees_} trees per row")
 print(f"accuracy {(labels == y_new).mean():.1%}")
-
-# %%
-# When does a row stop? When its leading class is further ahead than the curve in this picture.
-
-table.plot()

@@ -49,24 +49,13 @@ _MARK: dict[str, Any] = {"fmt": "o", "capsize": 4.0, "zorder": 4, "clip_on": Fal
 # Style
 
 
-def pyplot() -> Any:
-    """The module `matplotlib.pyplot`.
-
-    Raises
-    ------
-    ImportError
-        If Matplotlib is missing; the message says what to install.
-    """
+def new_axes(height: float = 4.6) -> Axes:
+    """The axes of a new figure; ``ImportError`` says what to install if Matplotlib is missing."""
     try:
         import matplotlib.pyplot as plt
     except ModuleNotFoundError as error:
         raise ImportError(f"a picture needs Matplotlib ({error}): pip install rfsize[plot]") from error
-    return plt
-
-
-def new_axes(width: float = 7.0, height: float = 4.6) -> Axes:
-    """The axes of a new figure."""
-    return pyplot().subplots(figsize=(width, height), layout="constrained")[1]
+    return plt.subplots(figsize=(7.0, height), layout="constrained")[1]
 
 
 def ink(ax: Axes) -> Any:
@@ -96,12 +85,10 @@ def finish(ax: Axes) -> None:
 
 
 def label_counts(axis: Axis) -> None:
-    """Label a linear or logarithmic axis of trees with whole numbers."""
-    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
+    """Label a logarithmic axis of trees with whole numbers."""
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-    is_log = axis.get_scale() == "log"
-    whole = MaxNLocator("auto", integer=True, steps=[1, 2, 2.5, 5, 10])
-    axis.set_major_locator(LogLocator(numticks=_MOST_TICKS) if is_log else whole)
+    axis.set_major_locator(LogLocator(numticks=_MOST_TICKS))
     axis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     axis.set_minor_formatter(NullFormatter())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,9 +24,6 @@ from rfsize.stopping.files import expected_to_list, read_document, refusing, sig
 from rfsize.stopping.rules import Rule, checked_outputs, in_blocks
 from rfsize.stopping.spread import SpreadRule
 from rfsize.stopping.votes import WeightedVote, checked_weights
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 Metric = Literal["labels", "probabilities", "scores"]
 
@@ -418,12 +415,6 @@ class StopTable:
     def class_labels(self) -> tuple[bool | int | float | str, ...]:
         """Class labels, or class indices if the labels are not known."""
         return tuple(range(self.n_classes)) if self.classes is None else self.classes
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw when rows stop, on ``ax`` or a new figure."""
-        from rfsize.stopping.plot import plot_table
-
-        return plot_table(self, ax)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the table to a JSON file; ``OSError`` if that fails."""

@@ -9,21 +9,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from matplotlib import pyplot as plt
 
 import rfsize
 from helpers import zoo
 from helpers.damaged import damaged_bytes, damaged_values, signed
 from rfsize import StopTable
 from rfsize.exceptions import FileError
-
-mpl.use("Agg")
-
 
 TABLES: dict[str, Callable[[], StopTable]] = {  # one of every kind
     "uniform": lambda: StopTable.build(21, alpha=0.9),
@@ -76,11 +71,6 @@ def test_a_file_holds_everything(name: str, tmp_path: Path) -> None:
         assert repr(again) == f"{repr(table)[:-1]}, as claimed by the file)"
         assert (again.certificate, again.classes) == (table.certificate, table.classes)
         assert same_answers(again, table)
-        _, ax = plt.subplots()
-        assert again.plot(ax) is ax
-        assert ax.get_legend().get_texts()
-        assert again.plot().get_xlabel()
-        plt.close("all")
 
 
 def test_checksums_are_as_here() -> None:
