@@ -233,8 +233,8 @@ PARTS = {
     "FractionSearch": "best own left_out n_rows curve",
     "McNemarSize": "n_trees converged sizes accuracy p_values",
     "BanfieldSize": "n_trees converged accuracy smoothed grown",
-    "RightSizedClassifier": "n_trees_ report_ oob_score_ oob_decision_function_ oob_refusal_",
-    "RightSizedRegressor": "n_trees_ report_ oob_score_ oob_prediction_",
+    "RightSizedClassifier": "n_trees_ report_ oob_refusal_",
+    "RightSizedRegressor": "n_trees_ report_",
 }
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
@@ -12,18 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, RegressorMixin, clone
-from sklearn.metrics import r2_score
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rfsize._util import give, sample_weights, share
 from rfsize.api.report import Report, finished, report_of, with_warnings
-from rfsize.counting.collect import outputs_of
 from rfsize.counting.cross_validation import held_out_folds, outputs_of_estimator
 from rfsize.counting.groups import resolve_groups
-from rfsize.counting.outputs import coverage_of_means, means_of
-from rfsize.counting.task import Task
 from rfsize.exceptions import FewVotesError, InbagError, NotAForestError
 from rfsize.models.estimators import (
     TrainingData,
@@ -48,9 +42,6 @@ _N_FOLDS = 5
 
 # Parameters that say what must stay the same.
 _GOALS = ("metric", "alpha", "tolerance", "average", "voting", "confidence")
-
-# Attributes that a forest has only if it was sized out of bag.
-_OUT_OF_BAG = ("oob_decision_function_", "oob_prediction_", "oob_score_")
 
 
 class _RightSized(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -117,7 +108,6 @@ class _RightSized(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         classes, label = checked_target(y, n_rows_of(X), of_labels=of_labels)
         data = TrainingData(X, classes, label, self._checked_weights(sample_weight, len(label)), groups)
         criterion = checked_criterion(criterion, classes, data.truth, data.weight)
-        self._forget_out_of_bag()
         self.oob_refusal_ = None
         if self.cv is None:
             given: dict[str, Any] = {"sample_weight": data.weight, "groups": groups, "threshold": self.threshold}
@@ -127,9 +117,7 @@ class _RightSized(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
                 forest, report = grow_until_enough(growth, rule)
             except (InbagError, FewVotesError) as error:
                 self.oob_refusal_ = str(error)
-        if self.cv is None and self.oob_refusal_ is None:
-            self._predict_out_of_bag(forest, data)
-        else:
+        if self.cv is not None or self.oob_refusal_ is not None:
             report = self._cross_validated(data, criterion, StoppingRule(self.min_trees, most))
             forest = data.fitted(of_size(self.estimator, report.n_kept))
             read = read_forest(forest)
@@ -139,29 +127,6 @@ class _RightSized(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         if of_labels:
             self.classes_ = classes
         return self
-
-    def _predict_out_of_bag(self, forest: Any, data: TrainingData) -> None:
-        """Set the out-of-bag predictions, and their score unless rows of some kind have too few votes."""
-        options: dict[str, Any] = {"sample_weight": data.weight, "groups": data.groups, "threshold": self.threshold}
-        with suppress(InbagError, NotAForestError):  # fewer trees may prove less than those that were trained
-            task = Task.of(forest, data.X, data.target(forest), oob=True, **options)
-            outputs = replace(outputs_of(task, means=True), y=data.truth)
-            known, predicted = means_of(outputs).is_known, task.predictor.predictions(means_of(outputs).mean)
-            is_scored = coverage_of_means(outputs).problem_of_some("the out-of-bag score") is None and known.sum() > 1
-            label, filled = data.label[known], np.where(known[:, None], predicted, np.nan)
-            if len(data.classes):
-                self.oob_decision_function_ = filled
-                score = np.mean(task.predictor.labels(predicted[known]) == label) if is_scored else None
-            else:
-                self.oob_prediction_ = filled[:, 0]
-                weight = None if data.weight is None else data.weight[known]
-                score = r2_score(label, predicted[known, 0], sample_weight=weight) if is_scored else None
-            if score is not None:
-                self.oob_score_ = float(score)
-
-    def _forget_out_of_bag(self) -> None:
-        for name in _OUT_OF_BAG:
-            self.__dict__.pop(name, None)
 
     def _cross_validated(self, data: TrainingData, criterion: Criterion, rule: StoppingRule) -> Report:
         """The report on forests of all folds, trained with more and more trees until these are enough."""
@@ -206,7 +171,6 @@ class _RightSized(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         """A copy of this estimator with a smaller forest."""
         small = copy.copy(self)
         small.__dict__.update(self.__dict__, estimator_=forest, n_trees_=read_forest(forest).n_trees)
-        small._forget_out_of_bag()
         return small
 
     @property
@@ -308,12 +272,6 @@ class RightSizedClassifier(ClassifierMixin, _RightSized):  # type: ignore[misc]
         Number of trees of the forest.
     classes_ : ndarray, shape (n_classes,)
         Class labels.
-    oob_decision_function_ : ndarray of float, shape (n_rows, n_classes)
-        Out-of-bag probabilities of the training rows, as in `oob_predict_proba`; NaN on rows that every tree saw. A
-        forest that was sized by cross-validation has none.
-    oob_score_ : float
-        Out-of-bag accuracy: the share of the training rows whose class has the highest out-of-bag probability. Missing
-        if the rows of some class have hardly any out-of-bag votes. `rfsize.oob_score` has other metrics, and intervals.
     feature_importances_ : ndarray of float, shape (n_features,)
         The importances of `estimator_`, if it has any.
     n_features_in_ : int
@@ -324,6 +282,7 @@ class RightSizedClassifier(ClassifierMixin, _RightSized):  # type: ignore[misc]
     See Also
     --------
     RightSizedRegressor : Train regressions to size inside scikit-learn's pipelines.
+    oob_score, oob_predict_proba : Score the fitted forest out of bag.
     grow : Train a forest to its size.
 
     References
@@ -473,12 +432,6 @@ class RightSizedRegressor(RegressorMixin, _RightSized):  # type: ignore[misc]
         Why cross-validation was used in place of out-of-bag predictions; None if it was not, or if you gave ``cv``.
     n_trees_ : int
         Number of trees of the forest.
-    oob_prediction_ : ndarray of float, shape (n_rows,)
-        Out-of-bag predictions of the training rows, as in `oob_predict`; NaN on rows that every tree saw. A forest that
-        was sized by cross-validation has none.
-    oob_score_ : float
-        R² of the out-of-bag predictions, weighted by the training weights. `rfsize.oob_score` has other metrics, and
-        intervals.
     feature_importances_ : ndarray of float, shape (n_features,)
         The importances of `estimator_`, if it has any.
     n_features_in_ : int
@@ -489,6 +442,7 @@ class RightSizedRegressor(RegressorMixin, _RightSized):  # type: ignore[misc]
     See Also
     --------
     RightSizedClassifier : Train to size inside scikit-learn's pipelines.
+    oob_score, oob_predict : Score the fitted forest out of bag.
     grow : Train a forest to its size.
 
     Examples

@@ -24,7 +24,7 @@ from sklearn.ensemble import (
 )
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import make_scorer, median_absolute_error, r2_score
+from sklearn.metrics import make_scorer, median_absolute_error
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
@@ -211,8 +211,6 @@ def test_what_cannot_be_out_of_bag_is_cross_validated() -> None:
         assert model.report_.source == "cross-validation"
         assert model.n_trees_ == n_trees(model.estimator_) == model.report_.n_kept
         assert model.oob_refusal_
-        for name in ("oob_decision_function_", "oob_score_"):
-            assert not hasattr(model, name)
     assert model.set_params(estimator=CLASSIFIERS["random forest"]).fit(X, THREE).oob_refusal_ is None
 
 
@@ -304,32 +302,6 @@ def test_weights_and_groups_reach_the_forest(kind: str) -> None:
         assert fit(kind, groups=groups, cv=3, max_trees=100).report_.groups == "given"
 
 
-# ---------------------------------------------------------------------------------------------------------- out of bag
-
-
-@pytest.mark.parametrize(
-    ("kind", "weighted"), [("lightgbm", True), ("xgboost", True), ("random forest", False), ("bagging", False)]
-)
-def test_out_of_bag_predictions_are_those_of_the_forest(kind: str, weighted: bool) -> None:
-    weight = np.random.default_rng(0).integers(1, 3, 500).astype(float) if weighted else None
-    model = classifier(kind, NAMES[THREE], sample_weight=weight)
-    assert model.report_.source == "oob"
-    share = rfsize.tree_outputs(model.estimator_, X, oob=True, sample_weight=weight).predict_proba()
-    np.testing.assert_array_equal(model.oob_decision_function_, share)
-    known = ~np.isnan(share).any(axis=1)
-    assert model.oob_score_ == pytest.approx(
-        np.mean(model.classes_[share[known].argmax(axis=1)] == NAMES[THREE][known])
-    )
-    numbers = regressor(kind, sample_weight=weight)
-    expected = rfsize.tree_outputs(numbers.estimator_, X, NUMBER, oob=True, sample_weight=weight).predict()
-    np.testing.assert_array_equal(numbers.oob_prediction_, expected)
-    known = ~np.isnan(expected)
-    own_weight = None if weight is None else weight[known]
-    assert numbers.oob_score_ == r2_score(NUMBER[known], expected[known], sample_weight=own_weight)
-    for fitted in (model, numbers):
-        assert pickle.loads(pickle.dumps(fitted)).oob_score_ == fitted.oob_score_
-
-
 def test_importances_are_those_of_the_forest() -> None:
     for model in (classifier("xgboost"), regressor("random forest")):
         np.testing.assert_array_equal(model.feature_importances_, model.estimator_.feature_importances_)
@@ -350,22 +322,21 @@ def test_all_answer_in_the_words_of_the_labels() -> None:
     assert outputs.votes.classes.tolist() == sorted(NAMES)
     assert np.array_equal(outputs.votes.counts, rfsize.tree_outputs(inside, X, oob=True).votes.counts)
     assert np.array_equal(rfsize.inbag(model, X, y), rfsize.inbag(inside, X, index))
-    assert rfsize.oob_score(model, X, y).value == pytest.approx(model.oob_score_)
     labels = rfsize.oob_predict(model, X, fill="none")
-    assert np.mean(labels[labels != "none"] == y[labels != "none"]) == pytest.approx(model.oob_score_)
+    accuracy = np.mean(labels[labels != "none"] == y[labels != "none"])
+    assert rfsize.oob_score(model, X, y).value == pytest.approx(accuracy)
     options: dict[str, Any] = {"oob": True, "metric": "brier", "tolerance": 0.02}
     assert rfsize.size(model, X, y, **options).n_trees == rfsize.size(inside, X, index, **options).n_trees
 
 
 def test_cut_to_fewer_trees_it_is_another_estimator() -> None:
     for model in (classifier("xgboost", NAMES[THREE], alpha=0.97), regressor()):
-        before, score = model.predict(FRESH), model.oob_score_
+        before = model.predict(FRESH)
         cut = rfsize.truncate(model, n_trees=4)
         assert (type(cut), cut.n_trees_, model.n_trees_ > 4) == (type(model), 4, True)
         alone = rfsize.truncate(model.estimator_, n_trees=4).predict(FRESH)
         assert cut.predict(FRESH).tolist() == (cut.classes_[alone] if hasattr(cut, "classes_") else alone).tolist()
-        assert not hasattr(cut, "oob_score_")
-        assert (model.predict(FRESH).tolist(), model.oob_score_) == (before.tolist(), score)
+        assert model.predict(FRESH).tolist() == before.tolist()
     for estimator in (model, clone(model)):
         with pytest.raises(NotAForestError, match="fit"):
             rfsize.grow(estimator, X, NUMBER)
@@ -378,7 +349,7 @@ def test_it_must_be_fitted_first() -> None:
     for model in (RightSizedClassifier(CLASSIFIERS["xgboost"]), RightSizedRegressor(REGRESSORS["xgboost"])):
         with pytest.raises(NotFittedError):
             model.predict(X)
-        for name in ("oob_score_", "feature_importances_", "estimator_"):
+        for name in ("feature_importances_", "estimator_"):
             assert not hasattr(model, name)
     fitted = classifier("random forest", THREE)
     assert not hasattr(clone(fitted), "estimator_")
