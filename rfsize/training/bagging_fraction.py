@@ -31,7 +31,7 @@ from rfsize.models.framework import read_forest, training_of
 from rfsize.models.link import Predictor
 from rfsize.models.rows import n_rows_of
 from rfsize.models.training import Trainer
-from rfsize.showing.html import Page, Result
+from rfsize.showing.html import Result
 from rfsize.showing.pages import fraction_page
 from rfsize.showing.plots import plot_fractions
 from rfsize.showing.text import fraction_text
@@ -187,13 +187,11 @@ def select_bagging_fraction(
         "difference_se": np.sqrt(np.maximum(apart, 0.0)),
         "seconds": [forest.seconds for forest in forests],
     }
-    curve = np.empty(len(grid), dtype=[(column, np.asarray(of).dtype) for column, of in columns.items()])
-    for column, of in columns.items():
-        curve[column] = of
+    types = [(column, np.asarray(of).dtype) for column, of in columns.items()]
     return FractionSearch(
         best=grid[chosen],
         params=with_fraction(grid[chosen]),
-        curve=curve,
+        curve=np.array(list(zip(*columns.values(), strict=True)), dtype=types),
         metric=name,
         own=own,
         gain=gain,
@@ -419,10 +417,5 @@ class FractionSearch(Result):
 
     plot = plot_fractions
 
-    def page(self) -> Page:
-        return fraction_page(self)
-
-    def __str__(self) -> str:
-        return fraction_text(self)
-
-    __repr__ = __str__
+    page = fraction_page
+    __str__ = __repr__ = fraction_text
