@@ -460,15 +460,11 @@ def _check_report(report: Report, forest: Model) -> None:
             "n_trees is the report of rfsize.shrink, whose chosen or refitted trees are not the first trees of "
             "this model: take the smaller model that rfsize.shrink returned beside the report"
         )
-    if report.available != forest.n_trees:
-        raise ValueError(
-            f"n_trees is the report of a forest of {how_many(report.available, 'tree')}, and the model has "
-            f"{forest.n_trees:,}: give the report that rfsize.size makes of this model, or a number of trees"
-        )
     certified = None if report.certificate is None else report.certificate.forest
-    if None not in (certified, forest.digest) and certified != forest.digest:
+    is_other = None not in (certified, forest.digest) and certified != forest.digest
+    if is_other or report.available != forest.n_trees:
         raise ValueError(
-            "n_trees is the report of another forest, of which it certifies the first trees: give the report that "
+            f"n_trees is the report of another forest of {how_many(report.available, 'tree')}: give the report that "
             "rfsize.size makes of this model, or a number of trees"
         )
 
