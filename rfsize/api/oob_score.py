@@ -85,8 +85,6 @@ class OobScore(Result):
         Number of trees of the forest.
     votes_per_row : float
         Mean number of trees that predicted a row.
-    source : str
-        "oob".
     groups : {"rows", "copies", "given", "unknown"}
         Which training rows belong together, as in `Report`.
     n_rows : int
@@ -119,7 +117,6 @@ class OobScore(Result):
     curve: OobCurve
     available: int
     votes_per_row: float
-    source: str
     groups: str
     n_rows: int
     n_dropped: int
@@ -273,7 +270,6 @@ def _score(outputs: TreeOutputs, metric: Metric) -> OobScore:
         curve=_curve(outputs, metric, value),
         available=outputs.n_trees,
         votes_per_row=float(means.n_votes[rows].mean()),
-        source=outputs.source,
         groups=outputs.groups.by,
         n_rows=len(rows),
         n_dropped=outputs.n_rows - len(rows),

@@ -413,7 +413,7 @@ def score_text(score: OobScore) -> str:
     return (
         f"{label_of(score.metric)} {value} out of bag, with {score.votes_per_row:.1f} trees a row\n"
         f"about {at_all} with all {how_many(score.available, 'tree')}; on fresh rows {low} to {high} (95 %)\n"
-        f"from {rows_from(score.n_rows, score.source)}{dropped}"
+        f"from {how_many(score.n_rows, 'out-of-bag row')}{dropped}"
     )
 
 
