@@ -589,7 +589,7 @@ def plain(value: Any) -> Any:
         parts = {name: outcome(eval, f"value.{name}", {"value": value}) for name in names}
         return {name.removeprefix("estimate."): part for name, part in parts.items()} | {"text": digits(str(value))}
     if isinstance(value, np.ndarray) and value.dtype.names:
-        return {name: plain(value[name]) for name in value.dtype.names if name != "seconds"}
+        return {name: plain(value[name]) for name in value.dtype.names}
     if isinstance(value, dict) or hasattr(value, "_asdict"):
         named = value if isinstance(value, dict) else value._asdict()
         return {str(name): plain(part) for name, part in named.items()}

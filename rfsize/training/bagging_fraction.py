@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -185,7 +184,6 @@ def select_bagging_fraction(
         "standard_error": np.sqrt(np.diag(row_noise)),
         "difference": loss - loss[least],
         "difference_se": np.sqrt(np.maximum(apart, 0.0)),
-        "seconds": [forest.seconds for forest in forests],
     }
     types = [(column, np.asarray(of).dtype) for column, of in columns.items()]
     return FractionSearch(
@@ -289,22 +287,18 @@ class _Forest(NamedTuple):
         Their out-of-bag predictions.
     shared_error : float
         Error of the metric by what trees add to all rows.
-    seconds : float
-        Time of training.
     """
 
     rows: Int64s
     predicted: Floats
     shared_error: float
-    seconds: float
 
 
 def _trained(trainer: Trainer, fraction: float, n_trees: int, seed: int | None, metric: Metric) -> _Forest:
-    started = time.perf_counter()
     forest = trainer.start(fraction=fraction, seed=seed)
     forest.add(n_trees)
     forest.check_bags()
-    seconds, sums = time.perf_counter() - started, forest.out_of_bag
+    sums = forest.out_of_bag
     left_out = float(sums.scores.n_votes.mean()) / n_trees
     expected = float(_left_out_share(trainer, fraction).mean())
     if left_out < _FAIR_SHARE * expected:
@@ -319,7 +313,7 @@ def _trained(trainer: Trainer, fraction: float, n_trees: int, seed: int | None, 
     on = has_two_blocks & (metric.weight[blocks.rows] > 0.0)
     of_blocks = [sums_of[on].swapaxes(0, 1).astype(np.float64) for sums_of in (blocks.total, blocks.n_scored)]
     parts = ForestParts(metric, predictions_of, blocks.rows[on], blocks.rows[on], *of_blocks)
-    return _Forest(scores.number[known], predictions_of(scores.mean[known]), shared_error(parts), seconds)
+    return _Forest(scores.number[known], predictions_of(scores.mean[known]), shared_error(parts))
 
 
 def _compared(forests: Sequence[_Forest], metric: Metric, trainer: Trainer) -> tuple[Floats, Floats, Floats, int]:
@@ -357,8 +351,7 @@ class FractionSearch(Result):
         - ``error`` (or ``score``), ``standard_error``: the out-of-bag error, and its standard error over the choice of
           rows;
         - ``difference``, ``difference_se``: how much worse the fraction is than the best (positive is worse, for scores
-          too), and the standard error over other rows, paired row by row, and other trees;
-        - ``seconds``: time to train the forest.
+          too), and the standard error over other rows, paired row by row, and other trees.
     params : dict or estimator
         Your parameters, or a copy of your estimator, with the best fraction. Give them to `rfsize.grow`.
     metric : str
@@ -407,13 +400,6 @@ class FractionSearch(Result):
     n_rows: int
     n_dropped: int
     of_labels: bool
-
-    def to_dict(self) -> dict[str, Any]:
-        """The search as plain Python values that ``json`` can write, without `params`."""
-        names = self.curve.dtype.names or ()
-        rows = [dict(zip(names, row, strict=True)) for row in self.curve.tolist()]
-        kept = ("best", "own", "gain", "gain_se", "metric", "n_rows", "n_dropped")
-        return {**{name: getattr(self, name) for name in kept}, "left_out": list(self.left_out), "curve": rows}
 
     plot = plot_fractions
 
