@@ -53,13 +53,11 @@ _OPTIONS: dict[str, tuple[str, dict[str, Any], str]] = {
     "--groups": (_ROWS, _COLUMN, "column of DATA that names rows that belong together; or copies, or rows (no groups)"),
     "--oob": (_ROWS, _FLAG, "DATA are the training rows, in their order; leave it out for rows new to the forest"),
     "--rows": (_ROWS, _FILE, "rows to choose trees by and refit leaves with (default: half of DATA)"),
-    "--validation": (_ROWS, _FILE, "rows to count votes on, in place of out-of-bag votes"),
     "--seed": (_FOREST, _COUNT, "seed of the forest; an XGBoost file does not keep it, and --oob needs it"),
     "--subsample": (_FOREST, _NUMBER, "subsample of the forest; an XGBoost file does not keep it, and --oob needs it"),
     "--missing": (_FOREST, _NUMBER, "value that an XGBoost forest read as missing, besides NaN"),
     "--framework": (_FOREST, {"metavar": "NAME", "required": True}, "lightgbm or xgboost"),
     "--params": (_FOREST, {"metavar": "JSON", "default": "{}"}, "training parameters, or a file of them"),
-    "--model": (_FOREST, _MODEL, "forest that was trained on DATA, to add trees to"),
     "--min-trees": (_FOREST, _COUNT, "trees to train before the first estimate (default 100)"),
     "--max-trees": (_FOREST, _COUNT, "the most trees to train (default 5000)"),
     "--metric": (_KEPT, _METRIC, "what must stay the same; auc if you rank rows, log_loss if you use probabilities"),
@@ -83,7 +81,7 @@ _OPTIONS: dict[str, tuple[str, dict[str, Any], str]] = {
 
 _CRITERION = "--metric --alpha --tolerance --voting --average --threshold"
 _SIZED = f"model data --labels --drop --groups --oob --seed --subsample --missing {_CRITERION} --method --target"
-_TRAINED = "--validation --framework --params --model --seed --min-trees --max-trees"
+_TRAINED = "--framework --params --seed --min-trees --max-trees"
 
 # Of each command: its function, which may return a report, its options, and the arguments of an example.
 _COMMANDS: dict[str, tuple[Any, str, str]] = {

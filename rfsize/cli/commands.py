@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize._util import class_indices, how_many, printable
+from rfsize._util import how_many, printable
 from rfsize.api.report import Report
 from rfsize.api.shrink import shrink
 from rfsize.api.size import size, truncate, with_target
 from rfsize.cli.files import (
     LoadedModel,
     Table,
-    align_columns,
     as_trained,
     categories_of,
     files_of,
@@ -82,7 +81,7 @@ def shrink_command(options: argparse.Namespace) -> Report:
 
 
 def grow_command(options: argparse.Namespace) -> Report:
-    """Train a forest until it has enough trees, or add trees to one."""
+    """Train a forest until it has enough trees."""
     params = _load_params(options.params)
     files = files_of(framework_named(options.framework))
     files.check_path(options.output)
@@ -100,8 +99,6 @@ def grow_command(options: argparse.Namespace) -> Report:
         params | _given(options, "seed"),
         data,
         groups=groups,
-        validation=None if options.validation is None else _validation_rows(options, X, classes),
-        init_model=None if options.model is None else _model_to_grow(options.model, classes),
         **_given(options, *_GOAL, "confidence", "threshold", "max_trees", "min_trees"),
     )
     save_model(booster, files, options.output, classes)
@@ -153,10 +150,6 @@ def _given(options: argparse.Namespace, *names: str) -> dict[str, Any]:
     return {name: value for name in names if (value := getattr(options, name)) is not None}
 
 
-def _compares_with_labels(options: argparse.Namespace) -> bool:
-    return options.metric not in (None, "auto", "labels", *PREDICTIONS)
-
-
 def _rows(options: argparse.Namespace, columns: Columns | None = None) -> tuple[Any, Any, Any]:
     """Features of DATA, labels, and groups of rows; for a model, the features have its ``columns``."""
     table, groups = Table(options.data), getattr(options, "groups", None)
@@ -175,7 +168,7 @@ def _sized(options: argparse.Namespace, loaded: LoadedModel) -> Report:
     model = read_to_cut(loaded.with_class_names(), **_given(options, "missing"))
     target = with_target(model, options.target, oob=options.oob)[1]
     make_criterion(goal.get("metric", "auto"), goal.get("tolerance"), alpha=goal.get("alpha"), target=target)
-    if options.labels is None and _compares_with_labels(options):
+    if options.labels is None and options.metric not in (None, "auto", "labels", *PREDICTIONS):
         raise ValueError(f"--metric {options.metric} compares predictions with labels: name their column by --labels")
     X, y, groups = _rows(options, loaded.columns)
     of_rows = _given(options, "oob", "threshold", "seed", "subsample")
@@ -222,26 +215,6 @@ def _classes_and_codes(y: Any, objective: str | None) -> tuple[list[Any], NDArra
             '--params, "regression" for LightGBM or "reg:squarederror" for XGBoost'
         )
     return classes.tolist(), codes
-
-
-def _validation_rows(options: argparse.Namespace, X: Any, classes: list[Any] | None) -> tuple[Any, Any]:
-    """The validation rows, with their labels if a metric needs them."""
-    table, labels = Table(options.validation), options.labels
-    rows, y = table.read([labels]), None
-    if _compares_with_labels(options):
-        y = table.pop(rows, labels)
-        y = y if classes is None else class_indices(np.asarray(classes), y, len(y))
-    rows = rows.drop(columns=labels, errors="ignore")
-    columns = Columns([str(name) for name in X.columns], X.shape[1])
-    return with_categories(align_columns(rows, columns)), y
-
-
-def _model_to_grow(path: Path, classes: list[Any] | None) -> Any:
-    """The forest to add trees to, after a check that it has the same classes."""
-    loaded = load_model(path)
-    if loaded.class_names is not None and loaded.class_names.tolist() != classes:
-        raise ValueError(f"{path} is a forest of the classes {loaded.class_names.tolist()}, but DATA has {classes}")
-    return loaded.model
 
 
 def _compiled_forest(options: argparse.Namespace) -> CompiledForest | CompiledMean:

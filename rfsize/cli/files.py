@@ -282,12 +282,6 @@ def with_categories(X: Any) -> Any:
     return X.astype(dict.fromkeys(texts, "category"))
 
 
-def align_columns(X: Any, columns: Columns) -> Any:
-    """The columns of a DataFrame that have the names of training, in their order."""
-    places = places_of([str(name) for name in X.columns], X.shape[1], columns)
-    return X if places is None else X.iloc[:, places]
-
-
 def categories_of(columns: Columns | None) -> list[str]:
     """Names of the features that were categorical at training."""
     if columns is None or columns.conventions is None or columns.names is None:
@@ -300,7 +294,8 @@ def as_trained(X: Any, columns: Columns) -> Any:
 
     Columns that were categorical at training become categorical again, whatever type the reader gave them.
     """
-    X = align_columns(X, columns)
+    places = places_of([str(name) for name in X.columns], X.shape[1], columns)
+    X = X if places is None else X.iloc[:, places]
     if columns.conventions is None:
         return X
     if columns.conventions.category_features is None:
