@@ -37,7 +37,6 @@ def check_framework(
     - Compiled: a compiled model gives the model's own predictions.
     - Bags (the training rows of each tree): rfsize proves them on the training rows and refuses the same rows in
       another order. The out-of-bag votes of a row come from the trees that were not trained on the row.
-    - More trees: an estimator's forest takes more trees, and keeps the trees that it has.
     - Refusals: wrong models and wrong rows raise an error.
 
     If rfsize refuses one of these, the result says so and why, and that check is left out.
@@ -58,8 +57,8 @@ def check_framework(
     Returns
     -------
     dict of str
-        For each of "entry point", "leaves", "truncation", "compiled", "bags", "more trees" and "refusals": "right", or
-        "refused: " and the reason.
+        For each of "entry point", "leaves", "truncation", "compiled", "bags" and "refusals": "right", or "refused: "
+        and the reason.
 
     Raises
     ------
@@ -90,7 +89,6 @@ def check_framework(
         "truncation": lambda: _check_truncation(framework, read, X),
         "compiled": lambda: _check_compiled(read, model, X),
         "bags": lambda: _check_bags(read, model, X, y, of_bags),
-        "more trees": lambda: _check_more_trees(framework, read, model, X, y, sample_weight),
     }
     results = {"entry point": "right"}
     for name, check in checks.items():
@@ -194,16 +192,6 @@ def _check_bags(read: Model, model: Any, X: Any, y: Any, of_bags: dict[str, Any]
     except InbagError:
         return
     raise AssertionError("the bags were proven on rows in another order than that of training: compare contradicted")
-
-
-def _check_more_trees(framework: Framework, read: Model, model: Any, X: Any, y: Any, sample_weight: Any) -> None:
-    if framework.training is None or not isinstance(read, Forest) or not hasattr(model, "fit"):
-        raise ValueError("only estimators of forests whose framework has a Training take more trees")
-    forest = framework.training.trainer_of(read, X, y, sample_weight).resume(read.booster)
-    forest.add(3)
-    grown = framework.read(read.with_booster(forest.booster()))
-    _check(grown.n_trees == read.n_trees + 3, f"a forest of {read.n_trees} trees that took 3 more has {grown.n_trees}")
-    _check_close(_by_leaves(grown, X, 1), _by_leaves(read, X, 1), "the first of the trees that a forest had")
 
 
 def _check_refusals(framework: Framework, model: Any, read: Model, X: Any) -> None:

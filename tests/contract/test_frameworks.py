@@ -25,12 +25,12 @@ KINDS += ["xgboost regression", "XGBClassifier", "random forest of names", "extr
 
 @pytest.mark.parametrize("kind", [*KINDS, "bagging", "bagging of neighbours"])
 def test_frameworks_that_rfsize_brings(kind: str) -> None:
-    """Boosters tell too little to grow of themselves, and learners that are no trees are not compiled."""
+    """Learners that are no trees are not compiled."""
     forest = model(kind)
     (entry,) = entry_points(group=GROUP, name=forest.framework)
     small = rfsize.truncate(forest.model, n_trees=9)
     answers = check_framework(entry.load(), small, forest.X, forest.y)
-    refused = {"compiled"} if kind in NO_TREES else set() if forest.is_estimator else {"more trees"}
+    refused = {"compiled"} if kind in NO_TREES else set()
     assert {part for part, answer in answers.items() if answer != "right"} == refused
 
 
