@@ -20,7 +20,6 @@ from rfsize.showing.text import (
     importances_score,
     importances_title,
     in_words,
-    most_changed,
     others_compared_with,
     report_lines,
     score_text,
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
 _ALPHAS, _TOLERANCES = (0.9, 0.95, 0.98, 0.99, 0.995, 0.999), (4.0, 2.0, 1.0, 0.5, 0.25)
 
 _SIZES = 10  # about as many sizes of chosen trees as a table lists
-_COLUMNS = 40  # most columns in the table of importances
+_CLASSES, _COLUMNS = 12, 40  # most classes in the table of labels, and columns in that of importances
 
 
 def report_page(report: Report) -> Page:
@@ -80,11 +79,12 @@ def _changed_labels(report: Report) -> list[Table]:
         details = estimate.details
         if isinstance(details, LabelDetails) and len(details.by_class) > 1:
             changed = {label: curve.at(kept) for label, curve in details.by_class.items()}
-            most, which = most_changed(changed, changed.__getitem__)
+            most = sorted(changed, key=changed.__getitem__, reverse=True)[:_CLASSES]
             heads = ("class", "share of the rows", f"labels that still change with {how_many(kept, 'tree')}")
             shares = [map(in_percent, (details.label_shares[label], changed[label])) for label in most]
             rows = [(printable(label), *cells) for label, cells in zip(most, shares, strict=True)]
-            tables.append(Table(heads, rows, title=which.capitalize()))
+            of_many = f", the {len(most)} of {len(changed)} that change most" if len(most) < len(changed) else ""
+            tables.append(Table(heads, rows, title=f"By class{of_many}"))
     return tables
 
 

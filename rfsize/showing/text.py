@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,11 +27,9 @@ if TYPE_CHECKING:
 RARE = 0.05
 """A class with a smaller share of the labels is rare."""
 
-_CLASSES, _COLUMNS, _LETTERS = 12, 20, 24  # shown at most: of many classes, of many columns, and of a long name
+_COLUMNS, _LETTERS = 20, 24  # shown at most: of many columns, and of a long name
 
 _MANY_BELOW = 0.25  # share of rows below alpha that a report names
-
-_Class = TypeVar("_Class")
 
 _VOTED = {"hard": "majority vote", "soft": "averaged scores"}
 _SE = 1.96  # standard errors on either side of a 95 % interval
@@ -75,14 +73,6 @@ def shortened(name: Any) -> str:
     """A name cut to the space beside a picture or in a table."""
     shown = printable(name)
     return shown if len(shown) <= _LETTERS else shown[: _LETTERS - 1] + "…"
-
-
-def most_changed(classes: Iterable[_Class], change: Callable[[_Class], float]) -> tuple[list[_Class], str]:
-    """The classes that change most, as many as there is room for, and a heading for them."""
-    known = sorted(classes, key=change, reverse=True)
-    most = known[:_CLASSES]
-    of_many = "" if len(most) == len(known) else f", the {len(most)} of {len(known)} that change most"
-    return most, f"by class{of_many}"
 
 
 # Criteria
