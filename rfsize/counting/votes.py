@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,25 +13,6 @@ from rfsize.models.model import checked_threshold
 
 MAX_COUNT = 2**31 - 1
 """The most votes for a class that a row may have."""
-
-
-@dataclass(frozen=True, eq=False)
-class VoteHistogram:
-    """Votes for two classes, where rows with the same votes share one cell. Sizing needs no more than this.
-
-    Attributes
-    ----------
-    count : ndarray of int64, shape (n_cells,)
-        Votes for class 1.
-    n_votes : ndarray of int64, shape (n_cells,)
-        Votes for both classes, at least 1.
-    rows : ndarray of int64, shape (n_cells,)
-        Number of rows with these votes, at least 1.
-    """
-
-    count: NDArray[np.int64]
-    n_votes: NDArray[np.int64]
-    rows: NDArray[np.int64]
 
 
 class Votes:
@@ -187,40 +167,6 @@ class Votes:
         taken = copy(self)
         taken.counts = self.counts[rows]
         return taken
-
-    def histogram(self) -> VoteHistogram:
-        """Count the rows with the same votes for both classes. Rows without votes are left out.
-
-        Returns
-        -------
-        VoteHistogram
-            Three arrays, shape (n_cells,): votes for class 1, votes for both classes, and number of rows.
-
-        Raises
-        ------
-        ValueError
-            If there are more than two classes.
-
-        Examples
-        --------
-        >>> import rfsize
-        >>> cells = rfsize.Votes([[3, 7], [3, 7], [9, 1]]).histogram()
-        >>> cells.count.tolist(), cells.n_votes.tolist(), cells.rows.tolist()
-        ([1, 7], [10, 10], [1, 2])
-        """
-        if len(self.classes) != 2:
-            raise ValueError(f"a histogram of votes needs two classes, found {len(self.classes)}")
-        side = self.n_trees + 1
-        code = self.n_votes.astype(np.int64) * side + self.counts[:, 1]
-        # Counting is faster than sorting, but takes a table of all cells, which must not be far larger than the rows.
-        if side * side <= max(8 * len(self), 1_000_000):
-            rows = np.bincount(code)
-            cells, rows = np.flatnonzero(rows), rows[rows > 0]
-        else:
-            cells, rows = np.unique(code, return_counts=True)
-        voted = cells >= side
-        cells, rows = cells[voted], rows[voted]
-        return VoteHistogram(cells % side, cells // side, rows)
 
 
 def two_leaders(counts: NDArray[np.int32]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

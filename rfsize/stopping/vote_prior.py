@@ -173,9 +173,9 @@ def two_class_prior(prior: str | Votes | ArrayLike, n_trees: int) -> Floats:
     ([0.2, 0.2, 0.2, 0.2, 0.2], [0.25, 0.5, 0.25])
     """
     if isinstance(prior, Votes):
-        cells = prior.histogram()
-        tally = _rounded(cells.count * n_trees, cells.n_votes)
-        return smoothed(np.bincount(tally, weights=_with_votes(cells.rows), minlength=n_trees + 1))
+        counts = _with_votes(prior)
+        tally = _rounded(counts[:, 1] * n_trees, counts.sum(axis=1))
+        return smoothed(np.bincount(tally, minlength=n_trees + 1))
     weights = np.ones(n_trees + 1) if isinstance(prior, str) else np.asarray(prior)
     fits = weights.dtype.kind in "iuf" and weights.shape == (n_trees + 1,)
     if not fits or not ((weights >= 0.0) & (weights <= np.finfo(np.float64).max)).all() or not weights.any():
@@ -201,7 +201,7 @@ def tally_prior(votes: Votes | None, n_trees: int, n_classes: int) -> Floats:
     if votes is None:
         n_tallies = int(choose[-1, n_trees + 1] - choose[-1, n_trees])
         return np.full(n_tallies, 1.0 / n_tallies)
-    counts = _with_votes(votes.counts[votes.n_votes > 0].astype(np.int64))
+    counts = _with_votes(votes)
     # Scaled from the last class on, so that halves round towards the first.
     from_last = np.cumsum(counts[:, ::-1], axis=1)
     after = _rounded(from_last * n_trees, from_last[:, -1:])
@@ -235,17 +235,19 @@ def pair_prior(votes: Votes | None, n_trees: int) -> Floats:
     """
     if votes is None:
         return np.full(n_trees + 1, 1.0 / (n_trees + 1))
-    counts = _with_votes(votes.counts[votes.n_votes > 0].astype(np.int64))
+    counts = _with_votes(votes)
     leading = np.sort(counts, axis=1)[:, -2:]
     runner_up = _rounded(leading[:, 0] * n_trees, leading.sum(axis=1))
     counted = np.bincount(runner_up, minlength=n_trees + 1)
     return smoothed(np.asarray(0.5 * (counted + counted[::-1])))
 
 
-def _with_votes(rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    if not len(rows):
+def _with_votes(votes: Votes) -> NDArray[np.int64]:
+    """The counts of the rows with a vote; ``ValueError`` if there is none."""
+    counts = votes.counts[votes.n_votes > 0].astype(np.int64)
+    if not len(counts):
         raise ValueError("the votes given as prior hold no row with a vote; give votes of rows that trees voted on")
-    return rows
+    return counts
 
 
 def _rounded(numerator: NDArray[np.int64], denominator: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -309,7 +309,6 @@ OF_QUESTIONS: list[Case] = [
     (lambda: rfsize.tree_outputs(RandomForestRegressor(5), X, NUMBER, cv=3, threshold=0.3), "threshold="),
     *((lambda c=c: rfsize.Votes(c), "counts") for c in ([[1], [2]], [[0.3, 0.7]], [[2**40, 2]], [["a", "b"]])),
     *refused(partial(rfsize.Votes, [[1, 2]]), classes=[["a"]], n_trees=[2]),
-    (lambda: rfsize.Votes([[1, 2, 3]]).histogram(), "two classes"),
     (lambda: rfsize.size(rfsize.Votes(counted().votes.counts)), "n_trees="),
     (lambda: SizeCallback(data=X, validation="valid_0"), "validation="),
     (lambda: SizeCallback(data="rows.csv"), "data must"),

@@ -5,16 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 
-def histogram(counts: np.ndarray) -> dict[tuple[int, int], int]:
-    """Rows of each (votes for class 1, trees asked)."""
-    cells: dict[tuple[int, int], int] = {}
-    for against, for_class_1 in counts.tolist():
-        if against + for_class_1 > 0:
-            cell = (for_class_1, against + for_class_1)
-            cells[cell] = cells.get(cell, 0) + 1
-    return cells
-
-
 def winner(counts: np.ndarray) -> list[int]:
     """Index of the class with the most votes, the lowest where they tie."""
     return [max(range(len(row)), key=lambda index: (row[index], -index)) for row in counts.tolist()]

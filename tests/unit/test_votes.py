@@ -13,20 +13,7 @@ from hypothesis.extra import numpy as arrays
 import reference.counting
 from rfsize import Votes
 
-two_class_counts = arrays.arrays(np.int32, st.tuples(st.integers(1, 30), st.just(2)), elements=st.integers(0, 6))
 any_counts = arrays.arrays(np.int32, st.tuples(st.integers(1, 20), st.integers(2, 5)), elements=st.integers(0, 4))
-
-
-@given(two_class_counts)
-def test_histogram(counts: np.ndarray) -> None:
-    cells = Votes(counts).histogram()
-    actual = dict(zip(zip(cells.count.tolist(), cells.n_votes.tolist(), strict=True), cells.rows.tolist(), strict=True))
-    assert actual == reference.counting.histogram(counts)
-
-
-def test_histogram_of_few_rows_and_many_trees() -> None:
-    cells = Votes(np.array([[40_000, 2], [40_000, 2], [0, 0], [1, 0]])).histogram()
-    assert (cells.count.tolist(), cells.n_votes.tolist(), cells.rows.tolist()) == ([0, 2], [1, 40_002], [1, 2])
 
 
 @given(any_counts)
