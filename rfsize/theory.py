@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -566,15 +565,7 @@ def asymptotic_size(alpha: ArrayLike, density_at_half: ArrayLike) -> Floats:
     return (_checked_density(density_at_half) * HALF_NORMAL / (1.0 - _checked_shares("alpha", alpha))) ** 2
 
 
-@overload
-def ratio_with_replacement(fraction: float) -> float: ...
-
-
-@overload
-def ratio_with_replacement(fraction: ArrayLike) -> Floats: ...
-
-
-def ratio_with_replacement(fraction: Any) -> Any:
+def ratio_with_replacement(fraction: ArrayLike) -> Floats:
     """Sampling ratio with replacement that is equivalent to a bagging fraction without replacement, equation (1).
 
     The ratio is r / (1 − r). Forests trained in either way have about the same error. For example, standard bagging
@@ -587,7 +578,7 @@ def ratio_with_replacement(fraction: Any) -> Any:
 
     Returns
     -------
-    float or ndarray of float64, same shape
+    ndarray of float, same shape
         Draws with replacement, divided by the number of rows.
 
     Raises
@@ -609,18 +600,10 @@ def ratio_with_replacement(fraction: Any) -> Any:
     [0.111, 0.25]
     """
     share = _checked_shares("a fraction without replacement", fraction)
-    return (share / (1.0 - share))[()]
+    return share / (1.0 - share)
 
 
-@overload
-def fraction_without_replacement(ratio: float) -> float: ...
-
-
-@overload
-def fraction_without_replacement(ratio: ArrayLike) -> Floats: ...
-
-
-def fraction_without_replacement(ratio: Any) -> Any:
+def fraction_without_replacement(ratio: ArrayLike) -> Floats:
     """Bagging fraction without replacement that is equivalent to a sampling ratio with replacement.
 
     The fraction is m / (1 + m), where m is the sampling ratio: the inverse of `ratio_with_replacement`.
@@ -632,7 +615,7 @@ def fraction_without_replacement(ratio: Any) -> Any:
 
     Returns
     -------
-    float or ndarray of float64, same shape
+    ndarray of float, same shape
         Share of the rows drawn without replacement.
 
     Raises
@@ -651,7 +634,7 @@ def fraction_without_replacement(ratio: Any) -> Any:
     draws = as_numbers("ratio", ratio)
     if not (np.isfinite(draws) & (draws > 0.0)).all():
         raise ValueError(f"a sampling ratio is a finite number above 0, found {ratio!r}")
-    return (draws / (1.0 + draws))[()]
+    return draws / (1.0 + draws)
 
 
 # Arguments

@@ -50,7 +50,7 @@ class SklearnTraining(Training):
         if estimator.bootstrap:
             if fraction > 0.5 and not _DRAWS_MORE_THAN_ALL:
                 raise ValueError("fractions above 0.5 draw more than all rows: give less, or install scikit-learn 1.9")
-            fraction = ratio_with_replacement(fraction)
+            fraction = float(ratio_with_replacement(fraction))
         elif not isinstance(estimator, BAGGING):
             raise InbagError("bootstrap=False trains every tree on all rows: set bootstrap=True")
         return estimator.set_params(max_samples=max(1, round(fraction * n_rows)))

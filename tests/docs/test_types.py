@@ -37,7 +37,7 @@ def downstream(booster: lgb.Booster, estimator: xgb.XGBRFClassifier, X: NDArray[
     outputs = assert_type(rfsize.tree_outputs(booster, X), rfsize.TreeOutputs)
     assert_type(outputs.votes, rfsize.Votes)
     assert_type(rfsize.inbag(booster, X), NDArray[np.bool_])
-    assert_type(rfsize.theory.ratio_with_replacement(0.5), float)
+    assert_type(rfsize.theory.fraction_without_replacement([1, 2]), NDArray[np.float64])
 """
 
 
