@@ -149,8 +149,3 @@ def _add_up(
         number = np.arange(rows.start + batch.rows.start, rows.start + batch.rows.stop)
         total += read(of_leaves[outputs](batch.leaves), number)
     return total
-
-
-def one_in(every: int, place: Int64s) -> NDArray[np.bool_]:
-    """Mask of every ``every``-th row, by the rows' numbers ``place``; no rows if ``every`` is 0."""
-    return place % every == 0 if every else np.zeros(len(place), dtype=np.bool_)

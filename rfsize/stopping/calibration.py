@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from rfsize import _core
 from rfsize._util import Bools, Floats, Int64s, how_many
 from rfsize.counting.task import Task
-from rfsize.counting.training_rows import Outputs, Read, added_up, one_in
+from rfsize.counting.training_rows import Outputs, Read, added_up
 from rfsize.models.link import Link
 from rfsize.statistics.certify import Certificate, ClassCounts, RiskTarget, fewest_rows
 from rfsize.stopping.rules import CHECK_EVERY, Rule, checked_trees, leads
@@ -118,7 +118,7 @@ def _sets_scale(place: Int64s) -> Bools:
 
     The same rows must not certify: the rules to test must not depend on the rows that test them.
     """
-    return one_in(_ROWS_PER_POOL, place) & (place < _LAST_OF_POOL)
+    return np.asarray((place % _ROWS_PER_POOL == 0) & (place < _LAST_OF_POOL))
 
 
 def _tested(
