@@ -50,8 +50,8 @@ class McNemarSize:
         rows tell them apart. The matrix is symmetric, with 1 on the diagonal.
     level : float
         Level of significance.
-    n_rows : int
-        Number of rows on which the sizes were compared.
+    beaten : ndarray of bool, shape (n_sizes, n_sizes)
+        Whether size ``n`` beats the smaller size ``m``, at ``[m, n]``; False on and below the diagonal.
 
     Examples
     --------
@@ -72,12 +72,7 @@ class McNemarSize:
     accuracy: Floats
     p_values: Floats
     level: float
-    n_rows: int
-
-    @property
-    def beaten(self) -> Bools:
-        """Whether size ``n`` beats the smaller size ``m``, at ``[m, n]``; False on and below the diagonal."""
-        return _beaten(self.p_values, self.accuracy, self.level)
+    beaten: Bools
 
     __str__ = __repr__ = _in_words
 
@@ -155,7 +150,7 @@ def mcnemar_size(
         both += block.T @ block
     alone = np.diag(both)[:, None] - both
     p_values, accuracy = _p_values(alone, alone.T, exact=exact), np.diag(both) / len(votes)
-    beaten = _beaten(p_values, accuracy, level)
+    beaten = np.triu((p_values < level) & (accuracy > accuracy[:, None]), 1)
     chosen = int((~beaten.any(axis=1)).argmax())
     n_larger, rest = len(sizes) - 1 - chosen, "it is the smallest size compared"
     if n_larger == 0:
@@ -164,7 +159,7 @@ def mcnemar_size(
         rest = f"{sizes[chosen - 1]:,} trees are beaten by {sizes[beaten[chosen - 1].argmax()]:,}"
     sizes_beyond = f"none of {n_larger:,} larger sizes up to {sizes[-1]:,} trees"
     reason = f"{sizes_beyond} beats it at level {level!r}, and {rest}"
-    return McNemarSize(int(sizes[chosen]), n_larger > 0, reason, sizes, accuracy, p_values, level, len(votes))
+    return McNemarSize(int(sizes[chosen]), n_larger > 0, reason, sizes, accuracy, p_values, level, beaten)
 
 
 def _p_values(only_m: Floats, only_n: Floats, *, exact: bool) -> Floats:
@@ -177,11 +172,6 @@ def _p_values(only_m: Floats, only_n: Floats, *, exact: bool) -> Floats:
         tails = bdtr(np.minimum(only_m, only_n)[few], discordant[few].astype(np.intp), 0.5)
         p_values[few] = np.minimum(2.0 * tails, 1.0)
     return p_values
-
-
-def _beaten(p_values: Floats, accuracy: Floats, level: float) -> Bools:
-    """Whether the larger size, in the column, is significantly better than the size in the row."""
-    return np.triu((p_values < level) & (accuracy > accuracy[:, None]), 1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -299,7 +299,7 @@ def _outputs_of_drawn_rows(task: Task, max_rows: int | str) -> TreeOutputs:
         choice("max_rows", max_rows, ("auto",), "; or give a number of rows")
         max_rows = MAX_ROWS
     n_rows = whole("max_rows", max_rows, at_least=1)
-    of_rows = warning_of_training_rows(task, task.y)
+    of_rows = warning_of_training_rows(task)
     if n_rows < task.n_rows:
         drawn = np.sort(np.random.default_rng(0).choice(task.n_rows, n_rows, replace=False))
         y = None if task.y is None else one_per_row(task.y, task.n_rows)[drawn]

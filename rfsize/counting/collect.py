@@ -21,7 +21,7 @@ from rfsize.models.training import ForestInTraining
 
 def collect_outputs(task: Task, *, means: bool = False) -> TreeOutputs:
     """The outputs of a finished forest with ``y`` and weights, and a warning if the rows are the training rows."""
-    of_rows = warning_of_training_rows(task, task.y, task.sample_weight)
+    of_rows = warning_of_training_rows(task)
     outputs = outputs_of(task, means=means)
     return with_warnings(outputs.with_truth(task.y, task.sample_weight), *of_rows)
 

@@ -24,20 +24,14 @@ from rfsize.models.rows import Rows
 _PARTS, _FEWEST_ROWS = 16, 512
 
 
-def warning_of_training_rows(task: Task, y: Any = None, sample_weight: Any = None) -> tuple[Caution, ...]:
+def warning_of_training_rows(task: Task) -> tuple[Caution, ...]:
     """A warning if the rows are the training rows in their order; empty if it cannot be known.
 
     Leaf counts prove that rows are all training rows, as they prove bags. The proof begins only if there are as many
-    rows as training rows. It ends as soon as a leaf holds more rows than at training.
-
-    Parameters
-    ----------
-    task : Task
-        The forest, and the rows to send down all its trees.
-    y, sample_weight : array_like, shape (n_rows,), optional
-        Labels and weights of the rows, if known; the bags or the proof may depend on them.
+    rows as training rows. It ends as soon as a leaf holds more rows than at training. The bags or the proof may depend
+    on labels and weights of the rows; they are tried without and with those of the task.
     """
-    if not _are_training_rows(task, y, sample_weight):
+    if not _are_training_rows(task):
         return ()
     text = (
         f"X are the {task.n_rows:,} rows that the forest was trained on, as its leaf counts prove, and trees agree on "
@@ -57,13 +51,12 @@ def training_rows_error() -> ValueError:
     return ValueError("X are rows that the forest was trained on, which certify nothing for others: give fresh rows")
 
 
-def _are_training_rows(task: Task, y: Any = None, sample_weight: Any = None) -> bool:
+def _are_training_rows(task: Task) -> bool:
     """Whether bags that are drawn from the rows prove that they are the training rows; False if it cannot be known."""
     if task.bags is not None:
         return False
-    is_given = y is not None or sample_weight is not None
     layout = Layout.alone(task.n_rows) if isinstance(task.X, Rows) else task.X.layout(None)
-    for given in ((None, None), (y, sample_weight))[: 1 + is_given]:
+    for given in ((None, None), (task.y, task.sample_weight))[: 1 + (task.y is not None)]:
         try:
             bags = task.forest.likely_bags(layout, *given)
         except ValueError:  # labels or weights differ from those of training, or bags cannot be drawn again

@@ -67,13 +67,6 @@ class Votes:
     [[0.03, 0.97], [0.6, 0.4]]
     """
 
-    __slots__ = ("_knows_trees", "classes", "counts", "n_trees", "threshold")
-
-    counts: NDArray[np.int32]
-    classes: NDArray[Any]
-    n_trees: int
-    threshold: float | None
-
     def __init__(
         self,
         counts: ArrayLike,

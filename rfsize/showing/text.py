@@ -158,7 +158,7 @@ def loss_phrase(criterion: Criterion, estimate: Estimate, n_trees: int) -> str:
         return f"{criterion.name} ±{loss:.2g}"
     name = label_of(criterion.name)
     if isinstance(estimate.curve, PairedCurve):
-        return paired_phrase(criterion.name, loss, estimate.curve.error(n_trees))
+        return paired_phrase(criterion.name, loss, estimate.curve.loss(n_trees).error)
     if loss == 0.0:
         return f"{name} unchanged"
     sign = "−" if estimate.details.larger_is_better else "+"

@@ -44,12 +44,6 @@ from rfsize.statistics.density import (
 )
 from rfsize.statistics.margins import Margins, Sample, VoteCounts, halves, measured
 
-# The error of estimates exceeds the noise of rows and trees by this factor: the estimate rests on the density at a tie,
-# and on some problems this density is not smooth. Of two classes this was measured on twelve problems that no benchmark
-# has, with 400 rows and with 4000. Of more classes there are more ties, and the error is smaller: measured on rules,
-# uneven clouds, correlated columns, six scores and seven sectors, with 300 to 400 rows.
-TWO_CLASSES_INFLATION, MORE_CLASSES_INFLATION = 1.25, 1.15
-
 _MOST_FRACTIONS = 4096  # more distinct vote fractions than this are merged, on the arcsine scale
 
 # Margins are merged if they agree to one part in _PARTS; Φ(−40) is 0 in double precision.
@@ -94,8 +88,6 @@ class Fit:
         What the mass was fitted as; None for the plug-in estimate.
     tie_warning : str or None
         Why the estimate cannot be trusted; None if it can.
-    inflation : float
-        By how much errors exceed the noise of rows and trees.
     label : int or None
         The class whose rows these are; None if they are of any class.
     """
@@ -108,7 +100,6 @@ class Fit:
     unbiased: Floats
     density: Density | None
     tie_warning: str | None
-    inflation: float
     label: int | None = None
 
     def loss(self, sizes: Int64s) -> Floats:
@@ -265,9 +256,7 @@ def fit(rows: LabelRows, kind: Kind, method: str, *, with_draws: bool = True) ->
     else:
         mass, draws = density.mass, density.draws
         points = density.fractions if of_votes else _as_margins(density.fractions)
-    is_of_two = isinstance(distance, VoteCounts) or distance.margin.shape[1] == 1
-    inflation = TWO_CLASSES_INFLATION if is_of_two else MORE_CLASSES_INFLATION
-    nearest = Fit(points, mass, draws, of_votes, ones, ones, density, warning, inflation, label)
+    nearest = Fit(points, mass, draws, of_votes, ones, ones, density, warning, label)
     if isinstance(distance, VoteCounts):
         return nearest
     blocks = None if rows.blocks is None else rows.blocks.where(mask[rows.in_blocks])

@@ -243,18 +243,14 @@ class PairedCurve:
     n_trees: int
 
     def at(self, n_trees: int) -> float:
-        """See `Curve.at`; only for sizes that were tried."""
-        return self._at(n_trees).lost
+        """See `Curve.at`."""
+        return self.loss(n_trees).lost
 
     def interval(self, n_trees: int) -> tuple[float, float]:
         """See `Curve.interval`."""
-        loss = self._at(n_trees)
+        loss = self.loss(n_trees)
         half_width = float(ndtri(1.0 - TAIL)) * loss.error
         return loss.lost - half_width, loss.lost + half_width
-
-    def error(self, n_trees: int) -> float:
-        """Standard error of the loss, over the choice of the rows."""
-        return self._at(n_trees).error
 
     def size(self, level: float) -> int:
         """The smallest size tried that loses no more than ``level``."""
@@ -264,7 +260,8 @@ class PairedCurve:
         """The whole forest, since nothing is certified of a metric."""
         return self.n_trees
 
-    def _at(self, n_trees: int) -> PairedLoss:
+    def loss(self, n_trees: int) -> PairedLoss:
+        """The loss with its standard error; only for sizes that were tried."""
         if n_trees >= self.n_trees:
             return PairedLoss(0.0, 0.0)
         return self.losses[place_of(self.sizes, n_trees)]

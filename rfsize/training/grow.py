@@ -332,7 +332,7 @@ def grow_until_enough(
         report = with_warnings(report, *warning_of_copies(forest.groups))
     else:
         task = on_validation(growth.as_model(forest.booster()))
-        report = with_warnings(report, *warning_of_training_rows(task, y_val))
+        report = with_warnings(report, *warning_of_training_rows(replace(task, y=y_val)))
     give(report.warnings)
     grown = read_forest(forest.booster())
     model = growth.as_model(grown.first(max(report.n_kept, growth.n_given)))
