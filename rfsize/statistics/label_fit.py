@@ -42,7 +42,7 @@ from rfsize.statistics.density import (
     fitted_again,
     vote_fractions,
 )
-from rfsize.statistics.margins import Margins, Sample, VoteCounts, halves, measured
+from rfsize.statistics.margins import Margins, Sample, halves, measured
 
 _MOST_FRACTIONS = 4096  # more distinct vote fractions than this are merged, on the arcsine scale
 
@@ -122,7 +122,7 @@ class Fit:
         if self.density is None:
             points, mass = _points(distance)
             return replace(self, distances=points, mass=mass).loss(sizes) if len(points) else self.loss(sizes)
-        cells = _cells(distance, folded=self.label is None)
+        cells = _merged(distance)
         return replace(self, mass=fitted_again(self.density, cells)).loss(sizes)
 
     def of_rows(self, sample: Sample, cut: float, size: int) -> Floats:
@@ -134,7 +134,8 @@ class Fit:
         factor = interpolated(sizes, ODD_SIZES, self.factor[None])[0]
         if self.density is None:
             return law(_nearest(distance), sizes, of_votes=self.of_votes)[:, 0] * factor
-        cells, of_points = _cells(distance, merged=False), self._law(sizes)[:, 0]
+        nearest, of_points = _nearest(distance), self._law(sizes)[:, 0]
+        cells = distance if isinstance(distance, VoteCells) else MarginCells.of_rows(nearest, distance.n_trees)
         loss = np.empty(len(cells.rows))
         for start in range(0, len(loss), _ROWS_PER_BLOCK):
             block: Any = (*(of[start : start + _ROWS_PER_BLOCK] for of in cells[:-1]), cells.folded)
@@ -243,45 +244,44 @@ def fit(rows: LabelRows, kind: Kind, method: str, *, with_draws: bool = True) ->
     distance, density, warning = measured(rows.where(mask), rows.cut), None, None
     if method != "plugin":
         every = distance if label is None else measured(rows.where(among), rows.cut, label)
-        density = fit_density(_cells(every, folded=label is None), with_draws=with_draws)
+        density = fit_density(_merged(every), with_draws=with_draws)
         if density.peak > MOST_PEAKED:
             what = f"the {'scores' if rows.of_scores else 'votes'} show more rows at a tie than a smooth density has"
             warning = f"{what}, so T* may be far larger than the estimate"
             density = None if method == "auto" else density
-    of_votes, ones = isinstance(distance, VoteCounts), np.ones(len(ODD_SIZES))
+    of_votes, ones = isinstance(distance, VoteCells), np.ones(len(ODD_SIZES))
     if density is None:
         points, mass = _points(distance)
-        n_rows, n_draws = len(distance.n_trees), REPLICATES if with_draws else 0
+        n_rows, n_draws = len(_nearest(distance)), REPLICATES if with_draws else 0
         draws = np.random.default_rng(SEED).multinomial(n_rows, mass, size=n_draws) / n_rows
     else:
         mass, draws = density.mass, density.draws
         points = density.fractions if of_votes else _as_margins(density.fractions)
     nearest = Fit(points, mass, draws, of_votes, ones, ones, density, warning, label)
-    if isinstance(distance, VoteCounts):
+    if isinstance(distance, VoteCells):
         return nearest
     blocks = None if rows.blocks is None else rows.blocks.where(mask[rows.in_blocks])
     return _with_factors(nearest, distance, rows.cut, blocks, of_scores=rows.of_scores)
 
 
-def _cells(distance: VoteCounts | Margins, *, merged: bool = True, folded: bool = True) -> VoteCells | MarginCells:
-    if isinstance(distance, VoteCounts):
-        votes = distance.losing, distance.n_trees
-        return VoteCells.of(*votes, folded=folded) if merged else VoteCells(*votes, np.ones(len(distance.losing)))
-    margins = _nearest(distance), distance.n_trees
-    return MarginCells.of(*margins, folded=folded) if merged else MarginCells.of_rows(*margins)
+def _merged(distance: VoteCells | Margins) -> VoteCells | MarginCells:
+    """Cells of similar rows."""
+    if isinstance(distance, VoteCells):
+        return VoteCells.of(distance.losing, distance.n_votes, folded=distance.folded)
+    return MarginCells.of(_nearest(distance), distance.n_trees, folded=distance.folded)
 
 
-def _nearest(distance: VoteCounts | Margins) -> Floats:
+def _nearest(distance: VoteCells | Margins) -> Floats:
     """The vote fraction of the losing class of each row, or its margin over the nearest rival."""
-    if isinstance(distance, VoteCounts):
-        return np.asarray(distance.losing / distance.n_trees)
+    if isinstance(distance, VoteCells):
+        return np.asarray(distance.losing / distance.n_votes)
     return np.asarray(distance.margin.min(axis=1))
 
 
-def _points(distance: VoteCounts | Margins) -> tuple[Floats, Floats]:
+def _points(distance: VoteCells | Margins) -> tuple[Floats, Floats]:
     """Measured distances, similar ones merged, and the share of the rows with each; of one class, where it leads."""
     distances = _nearest(distance)
-    if isinstance(distance, VoteCounts):
+    if isinstance(distance, VoteCells):
         distances = distances[distances <= 0.5]
         values, place = np.unique(distances, return_inverse=True)
         if len(values) > _MOST_FRACTIONS:
@@ -351,7 +351,7 @@ def _n_trees(sample: Sample) -> Int64s:
 def _smooth_curve(sample: Sample, cut: float) -> Floats:
     distance = measured(sample, cut)
     assert isinstance(distance, Margins)
-    density = fit_density(_cells(distance), with_draws=False)
+    density = fit_density(_merged(distance), with_draws=False)
     return np.asarray(density.mass @ _law_of_density(False) * _further_rivals(distance))
 
 

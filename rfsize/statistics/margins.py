@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from rfsize._util import Bools, Floats, Int64s
 from rfsize.counting.sums import Blocks, Scores, leading
 from rfsize.counting.votes import two_leaders
+from rfsize.statistics.density import VoteCells
 
 # Rounding error of a difference that is 0 (and of a variance, which is computed as a difference), relative to the
 # scores.
@@ -32,19 +33,6 @@ Sample = NDArray[Any] | Scores
 """Rows with counted votes, shape (n_rows, n_classes), or with the trees' scores."""
 
 
-class VoteCounts(NamedTuple):
-    """Votes for two classes.
-
-    Attributes
-    ----------
-    losing, n_trees : ndarray of int, shape (n_rows,)
-        Votes for the class with fewer of them, or against one class, and all votes.
-    """
-
-    losing: NDArray[Any]
-    n_trees: NDArray[Any]
-
-
 class Margins(NamedTuple):
     """Standardized margins of the leading class, or of one class, over each rival.
 
@@ -54,14 +42,19 @@ class Margins(NamedTuple):
         μ/σ, negative if the rival leads; infinite if all trees agree exactly.
     n_trees : ndarray of int32, shape (n_rows,)
         Number of trees that the margin was measured on, at least 2.
+    folded : bool
+        Whether the margins are those of the leading class, so that their true sign is not known.
     """
 
     margin: Floats
     n_trees: NDArray[np.int32]
+    folded: bool
 
 
-def measured(sample: Sample, cut: float, label: int | None = None) -> VoteCounts | Margins:
+def measured(sample: Sample, cut: float, label: int | None = None) -> VoteCells | Margins:
     """How far the rows are from a tie, or from where class ``label`` leads, on those that enough trees predicted.
+
+    Of votes for two classes each row has a cell of its own.
 
     Raises
     ------
@@ -74,7 +67,8 @@ def measured(sample: Sample, cut: float, label: int | None = None) -> VoteCounts
     if sample.shape[1] > 2:
         return _vote_margins(sample[n_votes > 1], label)
     losing = sample.min(axis=1) if label is None else sample[:, 1 - label]
-    return VoteCounts(losing[n_votes > 0], n_votes[n_votes > 0])
+    losing, n_votes = losing[n_votes > 0], n_votes[n_votes > 0]
+    return VoteCells(losing, n_votes, np.ones(len(losing)), label is None)
 
 
 def _vote_margins(counts: NDArray[Any], label: int | None) -> Margins:
@@ -87,7 +81,7 @@ def _vote_margins(counts: NDArray[Any], label: int | None) -> Margins:
     lead = (top - behind) / n
     variance = ((top + behind) / n - lead**2) * n / (n - 1.0)
     # A class without votes is no rival: the normal law would let it win now and then.
-    return Margins(np.where(behind > 0, _ratio(lead, variance, 1.0, 0.0), np.inf), n_trees)
+    return Margins(np.where(behind > 0, _ratio(lead, variance, 1.0, 0.0), np.inf), n_trees, label is None)
 
 
 def _score_margins(scores: Scores, cut: float, label: int | None = None) -> Margins:
@@ -96,7 +90,7 @@ def _score_margins(scores: Scores, cut: float, label: int | None = None) -> Marg
         raise ValueError("the trees' scores must be finite: a leaf of the model holds NaN or an infinite number")
     if scores.n_scores == 1:
         ahead = np.abs(scores.mean - cut) if label is None else (scores.mean - cut) * (2 * label - 1)
-        return Margins(_ratio(ahead, scores.covariance(0, 0)[:, None], abs(cut), 0.0), scores.n_votes)
+        return Margins(_ratio(ahead, scores.covariance(0, 0)[:, None], abs(cut), 0.0), scores.n_votes, label is None)
     row = np.arange(len(scores))
     leader = leading(scores.mean, cut) if label is None else np.full(len(row), label)
     margin = np.empty((len(scores), scores.n_scores - 1))
@@ -108,7 +102,7 @@ def _score_margins(scores: Scores, cut: float, label: int | None = None) -> Marg
         apart = own + scores.covariance(rival, rival)
         variance = apart - 2.0 * scores.covariance(leader, rival)
         margin[:, place] = _ratio(behind, variance, np.abs(top), apart)
-    return Margins(margin, scores.n_votes)
+    return Margins(margin, scores.n_votes, label is None)
 
 
 def _ratio(mean: Floats, variance: Floats, level: Floats | float, apart: Floats | float) -> Floats:
@@ -201,7 +195,7 @@ def _changes_of_scores(blocks: Blocks, cut: float) -> tuple[Floats, Floats, Floa
     n_scored = np.maximum(blocks.n_scored.sum(axis=1), 1)
     mean = blocks.total.sum(axis=1) / n_scored
     beyond = (blocks.total - blocks.n_scored * mean[:, None]) / n_scored[:, None]
-    margin, n_trees = _score_margins(scores, cut)
+    margin, n_trees, _ = _score_margins(scores, cut)
     if scores.n_scores == 1:
         variance, change = scores.covariance(0, 0), beyond[:, :, 0] * np.sign(scores.mean - cut)
     else:
