@@ -135,7 +135,7 @@ def mcnemar_size(
     >>> import rfsize
     >>> tree_votes, y = np.random.default_rng(0).random((1000, 200)) < 0.7, np.ones(1000, dtype=int)
     >>> rfsize.baselines.mcnemar_size(tree_votes, y, step=10)
-    40 trees: none of 16 larger sizes up to 200 trees beats it at level 0.05, and 30 trees are beaten by 40
+    40 trees: none of 16 larger sizes up to 200 trees beats it at level 0.05
     """
     votes, truth, n_classes = _checked(tree_votes, y, classes)
     step, level = whole("step", step, at_least=1), share("level", level)
@@ -152,13 +152,10 @@ def mcnemar_size(
     p_values, accuracy = _p_values(alone, alone.T, exact=exact), np.diag(both) / len(votes)
     beaten = np.triu((p_values < level) & (accuracy > accuracy[:, None]), 1)
     chosen = int((~beaten.any(axis=1)).argmax())
-    n_larger, rest = len(sizes) - 1 - chosen, "it is the smallest size compared"
+    n_larger = len(sizes) - 1 - chosen
+    reason = f"none of {n_larger:,} larger sizes up to {sizes[-1]:,} trees beats it at level {level!r}"
     if n_larger == 0:
-        rest = "these are few: give more trees"
-    elif chosen > 0:
-        rest = f"{sizes[chosen - 1]:,} trees are beaten by {sizes[beaten[chosen - 1].argmax()]:,}"
-    sizes_beyond = f"none of {n_larger:,} larger sizes up to {sizes[-1]:,} trees"
-    reason = f"{sizes_beyond} beats it at level {level!r}, and {rest}"
+        reason = "every smaller size is beaten by a larger one: give more trees"
     return McNemarSize(int(sizes[chosen]), n_larger > 0, reason, sizes, accuracy, p_values, level, beaten)
 
 

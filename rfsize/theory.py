@@ -33,8 +33,7 @@ HALF_NORMAL = 1.0 / math.sqrt(2.0 * math.pi)
 """∫₀^∞ Φ(−v) dv = 0.398942…, the constant of equations (14) and (16)."""
 
 # The equations take no larger size: votes are counted in 32 bits. The power laws take any that does not overflow.
-_LARGEST_SIZE, _LARGEST_OF_POWER_LAWS = 2**31 - 1, 1e300
-_LARGEST_DENSITY = 1e100  # up to here (density / (1 − α))² does not overflow
+_LARGEST_SIZE, _LARGEST_OF_POWER_LAWS = 2**31 - 1, 1e100
 _ROUNDING = 1e-12  # a loss of up to (1 + _ROUNDING) times the level counts as small enough
 _PAIRS_PER_PIECE = 20_000  # fewer are solved before a second thread has started
 
@@ -670,7 +669,7 @@ def _single(name: str, numbers: Floats) -> float:
 
 
 def _checked_density(density_at_half: ArrayLike) -> Floats:
-    return _in_range("density_at_half", density_at_half, 0, _LARGEST_DENSITY)
+    return _in_range("density_at_half", density_at_half, 0, _LARGEST_OF_POWER_LAWS)
 
 
 def _checked_weights(pi: ArrayLike, weights: ArrayLike | None) -> Floats:
