@@ -185,8 +185,6 @@ class BanfieldSize:
         Why this size was chosen, in one sentence.
     accuracy, smoothed : ndarray of float, shape (T,)
         Accuracy of the first 1, 2, … T trees, and its mean over the last ``window`` sizes.
-    batch : int
-        Trees per batch.
     grown : int
         Trees that you would have trained before the rule stopped.
 
@@ -207,7 +205,6 @@ class BanfieldSize:
     reason: str
     accuracy: Floats
     smoothed: Floats
-    batch: int
     grown: int
 
     __str__ = __repr__ = _in_words
@@ -298,7 +295,7 @@ def banfield_size(
     rest = f"and the next {batch:,} brought no improvement" if converged else "the last full batch: give more trees"
     within = f"trees {last * batch + 1:,} to {(last + 1) * batch:,}, {rest}"
     reason = f"the accuracy of {in_percent(accuracy[n_trees - 1])} is the highest within {within}"
-    return BanfieldSize(n_trees, converged, reason, accuracy, smoothed, batch, (last + 1 + converged) * batch)
+    return BanfieldSize(n_trees, converged, reason, accuracy, smoothed, (last + 1 + converged) * batch)
 
 
 def _checked(tree_votes: ArrayLike, y: ArrayLike, classes: ArrayLike | None) -> tuple[NDArray[Any], Int64s, int]:

@@ -177,7 +177,8 @@ def _checked_counts(counts: ArrayLike) -> NDArray[np.int32]:
     given = np.asarray(counts)
     if given.ndim != 2 or given.shape[1] < 2:
         raise ValueError(f"counts must have shape (n_rows, n_classes ≥ 2), found {given.shape}")
-    numeric = given.dtype.kind in "iuf"
-    if not numeric or not ((given >= 0) & (given <= MAX_COUNT) & (given == np.floor(given))).all():
-        raise ValueError(f"counts must be whole numbers from 0 to {MAX_COUNT}; found {given.dtype} with other values")
+    fits = given.dtype.kind in "iuf" and bool(((given >= 0) & (given == np.floor(given))).all())
+    if not fits or given.sum(axis=1, dtype=np.float64).max(initial=0.0) > MAX_COUNT:
+        most = f"and a row has at most {MAX_COUNT:,} votes"
+        raise ValueError(f"counts must be whole numbers of at least 0, {most}; found {given.dtype} with other values")
     return given.astype(np.int32)

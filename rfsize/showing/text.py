@@ -13,7 +13,7 @@ from rfsize.statistics.certify import CertifiedCurve
 from rfsize.statistics.criterion import Criterion
 from rfsize.statistics.curve import Estimate
 from rfsize.statistics.first_trees import more_rows_note
-from rfsize.statistics.metrics import get_metric, label_of
+from rfsize.statistics.metrics import METRICS, label_of
 from rfsize.statistics.row_errors import PairedCurve
 from rfsize.theory import ratio_with_replacement
 
@@ -161,7 +161,7 @@ def loss_phrase(criterion: Criterion, estimate: Estimate, n_trees: int) -> str:
         return paired_phrase(criterion.name, loss, estimate.curve.loss(n_trees).error)
     if loss == 0.0:
         return f"{name} unchanged"
-    sign = "−" if estimate.details.larger_is_better else "+"
+    sign = "−" if estimate.details.worse < 0.0 else "+"
     return f"{name} {sign}{loss:.2g}{' at most' if estimate.is_bound else ''}"
 
 
@@ -170,7 +170,7 @@ def paired_phrase(metric: str, loss: float, error: float) -> str:
     name = label_of(metric)
     if abs(loss) < 1e-12:
         return f"{name} unchanged"
-    falls = (loss > 0.0) == get_metric(metric).larger_is_better
+    falls = (loss > 0.0) == METRICS[metric].larger_is_better
     return f"{name} {'−' if falls else '+'}{abs(loss):.2g} (± {error:.1g})"
 
 

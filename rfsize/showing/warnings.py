@@ -178,7 +178,7 @@ def _estimated_harm(criterion: Criterion, estimate: Estimate, n_trees: int, *, o
     if name not in _TOLERANCE or not (name == "auc" or of_a_rare_class):
         return None
     assert isinstance(curve, LossCurve)
-    value, sign = estimate.details.value, "−" if estimate.details.larger_is_better else "+"
+    value, sign = estimate.details.value, "−" if estimate.details.worse < 0.0 else "+"
     loss, least, limit = curve.at(n_trees), curve.quantile(n_trees, _LEAST), _limit(name, value)
     is_sure = estimate.details.is_significant or least > limit
     if estimate.details.is_significant:

@@ -140,11 +140,6 @@ class MetricLoss:
     seed_sd: float = math.nan
 
     @property
-    def larger_is_better(self) -> bool:
-        """Whether the metric gets worse when it gets smaller."""
-        return self.worse < 0.0
-
-    @property
     def central(self) -> float:
         """The quantile of the loss that stands for it: the median, or if it is not significant its upper bound."""
         return 0.5 if self.is_significant else COVERAGE

@@ -329,11 +329,6 @@ def label_of(name: str) -> str:
     return _LABELS.get(name, name)
 
 
-def get_metric(name: str) -> Metric:
-    """The metric of a name; ``KeyError`` if there is none."""
-    return METRICS[str(one_name(name))]
-
-
 def is_metric(metric: MetricLike) -> bool:
     """Whether it is a metric or a scorer, by rfsize's name."""
     return callable(metric) or metric in METRICS or _scorer_of(metric) is not None
@@ -441,7 +436,7 @@ def metric_on_rows(
         return _of_callable(metric, scorer, forest, y, weight, is_weighted=sample_weight is not None)
     names = [known.name for known in (_OF_CLASSES if classes.size else _OF_NUMBERS)]
     choice("metric", metric, names, "; or give a scorer of scikit-learn's, or a callable of y and the predictions")
-    known = _accuracy_by(forest.labels) if metric == "accuracy" else get_metric(str(metric))
+    known = _accuracy_by(forest.labels) if metric == "accuracy" else METRICS[str(metric)]
     if known.is_ranking and len(classes) > 2:
         advice = "take metric='roc_auc_ovr' or 'log_loss'"
         raise ValueError(f"metric '{metric}' is for two classes, and the forest has {len(classes)}: {advice}")

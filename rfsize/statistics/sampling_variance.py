@@ -100,8 +100,6 @@ class TrainingBags:
 
     Attributes
     ----------
-    n_rows : int
-        Number of training rows.
     take : callable
         See `Take`.
     factor, variance : ndarray of float, shape (n_rows, 1 or trees_per_iteration)
@@ -110,7 +108,6 @@ class TrainingBags:
         Rows with the same number were sampled together; None if each row was sampled alone.
     """
 
-    n_rows: int
     take: Take
     factor: Floats
     variance: Floats
@@ -134,17 +131,12 @@ class TrainingBags:
             in_leaf = mean.sum(axis=0).mean() / n_leaves
             without = 1.0 - (0.5 + 0.5 / (1.0 + in_leaf / 10.0)) * mean**2
             factor *= np.sqrt(1.2 - 0.4 * in_leaf / (in_leaf + 5.0) if is_counted else without)
-        return cls(n_rows, take, factor, factor**2 * variance, units)
+        return cls(take, factor, factor**2 * variance, units)
 
     @property
     def n_units(self) -> int:
         """Number of units that were sampled apart."""
-        return self.n_rows if self.units is None else int(self.units.max()) + 1
-
-    def unit_variance(self) -> Floats:
-        """``variance`` of each unit, in the mean over the trees of an iteration, shape (n_units,)."""
-        of_rows = self.variance.mean(axis=1)
-        return of_rows if self.units is None else np.bincount(self.units, of_rows).astype(np.float64)
+        return len(self.factor) if self.units is None else int(self.units.max()) + 1
 
 
 class RowVariances(NamedTuple):
@@ -288,7 +280,8 @@ def _variances(task: Task, rows: Int64s, bags: TrainingBags) -> tuple[RowVarianc
     together = np.square(np.einsum("pat,pbt->ab", share, share))
     own, n_outputs = float(np.trace(together)) / len(together), joined.by_tree.size
     others = (float(together.sum()) / len(together) - own) / max(len(together) - 1, 1)
-    squares = np.square(bags.unit_variance()).sum()
+    of_bags = bags.variance.mean(axis=1)
+    squares = np.square(of_bags if bags.units is None else np.bincount(bags.units, of_bags)).sum()
     error = math.sqrt(2.0 * squares * (others + max(own - others, 0.0) / n_outputs))
     return joined, PooledVariances(by_tree, by_rows, error)
 
@@ -325,7 +318,7 @@ def row_variances(parts: Floats, n_votes: Floats, bags: TrainingBags) -> RowVari
         shares = parts / n_votes[..., None, None]
     squares = np.zeros((n_rows, n_outputs))
     of_units = np.zeros((0 if bags.units is None else bags.n_units, n_rows, n_outputs))
-    for start, stop in blocks(bags.n_rows, max(parts.shape[2] * len(parts), n_rows * n_outputs), what="bags"):
+    for start, stop in blocks(len(bags.factor), max(parts.shape[2] * len(parts), n_rows * n_outputs), what="bags"):
         drawn = bags.take(start, stop) * bags.factor[start:stop, None]
         effect = sum(np.tensordot(drawn[:, :, part], of, axes=(1, 1)) for part, of in enumerate(shares))
         if bags.units is None:
