@@ -214,7 +214,6 @@ def banfield_size(
     tree_votes: ArrayLike,
     y: ArrayLike,
     *,
-    inbag: ArrayLike | None = None,
     window: int = 5,
     batch: int = 20,
     classes: ArrayLike | None = None,
@@ -233,12 +232,10 @@ def banfield_size(
     Parameters
     ----------
     tree_votes : array_like of int or bool, shape (n_rows, T)
-        Class index that each tree votes for, as `TreeOutputs.by_tree` returns it. Trees are in order of training.
+        Class index that each tree votes for, as `TreeOutputs.by_tree` returns it: −1 where a tree was trained on the
+        row, so that it does not vote. Trees are in order of training.
     y : array_like, shape (n_rows,)
         Class index of each row, or its label if you give ``classes``.
-    inbag : array_like of bool, shape (T, n_rows), optional
-        The rows that each tree was trained on, as `rfsize.inbag` returns them. Then a tree votes only on the other
-        rows. Without ``inbag``, all trees vote on all rows, so the rows must be new to every tree.
     window : int, default 5
         Number of sizes to smooth over.
     batch : int, default 20
@@ -254,8 +251,8 @@ def banfield_size(
     Raises
     ------
     ValueError
-        If the votes are not class indices, if ``y`` or ``inbag`` do not fit the votes, if the first tree may vote on no
-        row, or if there are fewer trees than in one batch.
+        If the votes are not class indices or −1, if ``y`` does not fit the votes, if the first tree votes on no row, or
+        if there are fewer trees than in one batch.
 
     References
     ----------
@@ -271,17 +268,13 @@ def banfield_size(
     >>> rfsize.baselines.banfield_size(tree_votes, y)
     65 trees: the accuracy of 100 % is the highest within trees 61 to 80, and the next 20 brought no improvement
     """
-    votes, truth, n_classes = _checked(tree_votes, y, classes)
+    votes, truth, n_classes = _checked(tree_votes, y, classes, lowest=-1)
     n_trees = votes.shape[1]
     window, batch = whole("window", window, at_least=1), whole("batch", batch, at_least=1)
     if n_trees < batch:
         raise ValueError(f"{n_trees} trees are fewer than a batch of {batch}: give more trees, or a smaller batch")
-    bags = np.zeros(votes.T.shape, dtype=np.bool_) if inbag is None else np.asarray(inbag)
-    if bags.dtype != np.bool_ or bags.shape != votes.T.shape:
-        shapes = f"{votes.T.shape}, as rfsize.inbag returns it; found {bags.dtype}, shape {bags.shape}"
-        raise ValueError(f"inbag must be of bool and shape (T, n_rows) = {shapes}")
     correct, voted = np.zeros((2, n_trees))
-    for right, has_vote in _right_by_size(votes, truth, n_classes, may_vote=~bags.T):
+    for right, has_vote in _right_by_size(votes, truth, n_classes):
         correct += right.sum(axis=0)
         voted += has_vote.sum(axis=0)
     if voted[0] == 0:
@@ -298,7 +291,9 @@ def banfield_size(
     return BanfieldSize(n_trees, converged, reason, accuracy, smoothed, (last + 1 + converged) * batch)
 
 
-def _checked(tree_votes: ArrayLike, y: ArrayLike, classes: ArrayLike | None) -> tuple[NDArray[Any], Int64s, int]:
+def _checked(
+    tree_votes: ArrayLike, y: ArrayLike, classes: ArrayLike | None, lowest: int = 0
+) -> tuple[NDArray[Any], Int64s, int]:
     """Votes, class index of each row, and number of classes; ``ValueError`` if they do not fit."""
     votes = np.asarray(tree_votes)
     if votes.ndim != 2 or votes.size == 0 or votes.dtype.kind not in "iub":
@@ -307,8 +302,8 @@ def _checked(tree_votes: ArrayLike, y: ArrayLike, classes: ArrayLike | None) -> 
     if known.ndim != 1 or len(set(known.tolist())) < len(known):
         raise ValueError(f"classes must name each class index once, found {classes!r}")
     low, high = votes.min(), votes.max()
-    if low < 0 or high >= len(known):
-        raise ValueError(f"tree_votes must be class indices from 0 to {len(known) - 1}, found {low} to {high}")
+    if low < lowest or high >= len(known):
+        raise ValueError(f"tree_votes must be class indices from {lowest} to {len(known) - 1}, found {low} to {high}")
     try:
         return votes, class_indices(known, y, len(votes)), len(known)
     except ValueError as error:
@@ -316,11 +311,8 @@ def _checked(tree_votes: ArrayLike, y: ArrayLike, classes: ArrayLike | None) -> 
         raise ValueError(f"{error}{advice}") from None
 
 
-def _right_by_size(
-    votes: NDArray[Any], truth: Int64s, n_classes: int, step: int = 1, may_vote: Bools | None = None
-) -> Iterator[tuple[Bools, Bools]]:
+def _right_by_size(votes: NDArray[Any], truth: Int64s, n_classes: int, step: int = 1) -> Iterator[tuple[Bools, Bools]]:
     """For each row and size: whether the majority vote is right, and whether any tree voted. Yields blocks of rows."""
     for start, stop in blocks(*votes.shape, what="Counting the votes of all sizes"):
-        counting = None if may_vote is None else may_vote[start:stop]
-        label, most = running_majority(votes[start:stop], n_classes, counting, slice(step - 1, None, step))
+        label, most = running_majority(votes[start:stop], n_classes, slice(step - 1, None, step))
         yield (label == truth[start:stop, None]) & (most > 0), most > 0

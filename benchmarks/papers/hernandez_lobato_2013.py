@@ -97,7 +97,5 @@ def grown_size(fractions: Callable[[int], np.ndarray]) -> int:
 
 def banfield(trees: Trees, y: np.ndarray) -> int:
     """The size of the smoothed out-of-bag accuracy."""
-    banfield = rfsize.baselines.banfield_size(
-        trees.train[:, :OF_BANFIELD], y, inbag=trees.inbag[:, :OF_BANFIELD].T, classes=np.unique(y)
-    )
-    return banfield.n_trees
+    votes = np.where(trees.inbag, -1, trees.train)[:, :OF_BANFIELD]
+    return rfsize.baselines.banfield_size(votes, y, classes=np.unique(y)).n_trees

@@ -147,7 +147,8 @@ class TreeOutputs:
     def by_tree(self) -> NDArray[np.int32]:
         """Return the vote of each tree on each row.
 
-        `StopTable.apply`, `mcnemar_size` and `banfield_size` take them, of rows that the forest was not trained on.
+        `StopTable.apply` and `mcnemar_size` take them, of rows that the forest was not trained on, and `banfield_size`,
+        also of training rows.
 
         Returns
         -------

@@ -246,16 +246,15 @@ def running_leaders(scores: NDArray[Any], cut: float) -> NDArray[Any]:
 
 
 def running_majority(
-    votes: NDArray[Any], n_classes: int, may_vote: Bools | None = None, last: slice = slice(None)
+    votes: NDArray[Any], n_classes: int, last: slice = slice(None)
 ) -> tuple[Int64s, NDArray[np.int32]]:
     """The class with most of the first 1, …, T votes, and how many it has; the lowest index wins a tie.
 
     Parameters
     ----------
     votes : ndarray of int, shape (n_rows, T)
+        Class indices; negative numbers do not count.
     n_classes : int
-    may_vote : ndarray of bool, shape (n_rows, T), optional
-        The votes that count; all by default.
     last : slice, optional
         Which of the numbers of votes are wanted; all by default.
 
@@ -265,8 +264,7 @@ def running_majority(
     """
     label, most = (np.zeros(votes[:, last].shape, dtype=dtype) for dtype in (np.int64, np.int32))
     for index in range(n_classes):
-        cast = votes == index if may_vote is None else (votes == index) & may_vote
-        counted = np.cumsum(cast, axis=1, dtype=np.int32)[:, last]
+        counted = np.cumsum(votes == index, axis=1, dtype=np.int32)[:, last]
         label[counted > most] = index
         np.maximum(most, counted, out=most)
     return label, most

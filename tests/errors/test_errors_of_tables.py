@@ -109,7 +109,7 @@ NO_ALPHAS: list[Any] = [0.0, 1.0, -1.0, math.nan, None, "0.9", [0.9], True]
 NO_WEIGHTS: list[Any] = [[1.0], [math.inf, 1.0], [math.nan, 1.0], [-1.0, 1.0], [0.0, 0.0]]
 OF_THEORY: list[Case] = [
     *refused(partial(mcnemar_size, VOTES, LABELS), step=[16], level=[5]),
-    *refused(partial(banfield_size, VOTES, LABELS), batch=[2.5], window=[0], inbag=[VOTES == 1]),
+    *refused(partial(banfield_size, VOTES, LABELS), batch=[2.5], window=[0]),
     *((lambda n=n: theory.disagreement(n, 0.3), "n_trees") for n in NO_SIZES),
     *((lambda n=n: theory.class_probability(n, 0.3), "n_trees") for n in NO_SIZES),
     *((lambda n=n: theory.multiclass_agreement(n, [[0.5, 0.3, 0.2]]), "n_trees") for n in NO_SIZES),
@@ -132,6 +132,8 @@ OF_THEORY: list[Case] = [
     (lambda: mcnemar_size(VOTES, LABELS[:5]), "y"),
     (lambda: mcnemar_size(VOTES, np.array(["n", "y"])[LABELS]), "classes"),
     (lambda: banfield_size(VOTES.astype(float), LABELS), "votes"),
+    (lambda: banfield_size(VOTES - 2, LABELS), "votes"),
+    (lambda: mcnemar_size(VOTES - 1, LABELS), "votes"),
 ]
 
 CASES: list[tuple[type[Exception], list[Case]]] = [

@@ -60,7 +60,8 @@ def test_fewer_than_20_discordant_rows(exact: bool, b: int, c: int) -> None:
 def test_banfield_is_as_restated(drawn: Any, window: int, batch: int, oob: bool) -> None:
     votes, y, inbag = drawn
     bags = inbag if oob else None
-    result = banfield_size(votes, y, inbag=bags, window=window, batch=batch, classes=[0, 1, 2])
+    given = np.where(inbag.T, -1, votes) if oob else votes
+    result = banfield_size(given, y, window=window, batch=batch, classes=[0, 1, 2])
     accuracy = reference.baselines.prefix_accuracy(votes, y, bags)
     np.testing.assert_allclose(result.accuracy, [float(share) for share in accuracy], rtol=1e-12)
     chosen, grown = reference.baselines.banfield(accuracy, window, batch)
@@ -72,11 +73,11 @@ def test_types_and_labels_change_nothing() -> None:
     rng = np.random.default_rng(0)
     y = rng.integers(0, 3, 80)
     votes = np.where(rng.random((80, 40)) < 0.6, y[:, None], rng.integers(0, 3, (80, 40)))
-    inbag, names, kept = rng.random((40, 80)) < 0.6, np.array(["low", "middle", "high"]), votes.copy()
-    sizes, batches = mcnemar_size(votes, y, step=5), banfield_size(votes, y, inbag=inbag)
+    names, kept = np.array(["low", "middle", "high"]), votes.copy()
+    sizes, batches = mcnemar_size(votes, y, step=5), banfield_size(votes, y)
     named = mcnemar_size(votes.astype(np.uint8).tolist(), pd.Series(names[y]), step=5, classes=names)
     assert np.array_equal(named.p_values, sizes.p_values)
-    again = banfield_size(np.asfortranarray(votes), y.astype(float), inbag=inbag)
+    again = banfield_size(np.asfortranarray(votes), y.astype(float))
     assert np.array_equal(again.accuracy, batches.accuracy)
     assert np.array_equal(votes, kept)
     assert mcnemar_size([[1, 0, 0, 0, 0, 0]], [0]).n_trees == 1
