@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import bdtr, chdtrc
 
-from rfsize._util import MAX_CLASSES, Bools, Floats, Int64s, blocks, class_indices, how_many, in_percent, share, whole
+from rfsize._util import MAX_CLASSES, Bools, Floats, Int64s, blocks, class_indices, how_many, share, whole
 from rfsize.statistics.first_trees import running_majority
 
 # The χ² approximation holds from this many discordant rows on.
@@ -266,7 +266,7 @@ def banfield_size(
     >>> import rfsize
     >>> tree_votes, y = np.random.default_rng(0).random((1000, 200)) < 0.7, np.ones(1000, dtype=int)
     >>> rfsize.baselines.banfield_size(tree_votes, y)
-    65 trees: the accuracy of 100 % is the highest within trees 61 to 80, and the next 20 brought no improvement
+    65 trees: its accuracy is the highest within trees 61 to 80, and the next 20 brought no improvement
     """
     votes, truth, n_classes = _checked(tree_votes, y, classes, lowest=-1)
     n_trees = votes.shape[1]
@@ -286,8 +286,7 @@ def banfield_size(
     converged, last = len(idle) > 0, int(idle[0]) if len(idle) else len(best) - 1
     n_trees = last * batch + int(accuracy[last * batch : (last + 1) * batch].argmax()) + 1
     rest = f"and the next {batch:,} brought no improvement" if converged else "the last full batch: give more trees"
-    within = f"trees {last * batch + 1:,} to {(last + 1) * batch:,}, {rest}"
-    reason = f"the accuracy of {in_percent(accuracy[n_trees - 1])} is the highest within {within}"
+    reason = f"its accuracy is the highest within trees {last * batch + 1:,} to {(last + 1) * batch:,}, {rest}"
     return BanfieldSize(n_trees, converged, reason, accuracy, smoothed, (last + 1 + converged) * batch)
 
 

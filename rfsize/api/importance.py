@@ -314,7 +314,7 @@ def oob_importance(
     check_direction(resolved)
     task = task_of(outputs)
     give(learning_rate_of(task.forest, labels_at=task.threshold if resolved.name == "accuracy" else None))
-    coverage_of_means(outputs).check(f"what the {resolved.label} loses", of_these_trees=True)
+    coverage_of_means(outputs).check(f"what the {resolved.label} loses")
     sets = _sets_of_columns(columns, _feature_names(task))
     losses = permutation_losses(outputs, resolved, list(sets.values()))
     return Importances(

@@ -221,7 +221,7 @@ def oob_score(
     labels_at = predictor_of(outputs).threshold if name == "accuracy" else None
     give(learning_rate_of(task_of(outputs).forest, labels_at=labels_at))
     on_rows = metric_of(name, outputs)
-    coverage_of_means(outputs).check(f"the {label_of(on_rows.name)} on fresh rows", of_these_trees=True)
+    coverage_of_means(outputs).check(f"the {label_of(on_rows.name)} on fresh rows")
     give(warning_of_copies(outputs.groups))
     return _score(outputs, on_rows)
 

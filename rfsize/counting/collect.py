@@ -9,7 +9,7 @@ import numpy as np
 
 from rfsize.counting.count import count
 from rfsize.counting.groups import warning_of_copies
-from rfsize.counting.outputs import TreeOutputs, with_warnings
+from rfsize.counting.outputs import TreeOutputs
 from rfsize.counting.sums import Sums
 from rfsize.counting.task import Task
 from rfsize.counting.training_rows import warning_of_training_rows
@@ -22,8 +22,8 @@ from rfsize.models.training import ForestInTraining
 def collect_outputs(task: Task, *, means: bool = False) -> TreeOutputs:
     """The outputs of a finished forest with ``y`` and weights, and a warning if the rows are the training rows."""
     of_rows = warning_of_training_rows(task)
-    outputs = outputs_of(task, means=means)
-    return with_warnings(outputs.with_truth(task.y, task.sample_weight), *of_rows)
+    outputs = outputs_of(task, means=means).with_truth(task.y, task.sample_weight)
+    return replace(outputs, warnings=(*of_rows, *outputs.warnings))
 
 
 def outputs_of(task: Task, *, means: bool = False) -> TreeOutputs:

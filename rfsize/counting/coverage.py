@@ -165,9 +165,9 @@ class Coverage:
             return self.problem_of_some(what)
         return self._poor_kind(what, FEWEST_VOTES) or few_votes(mean, self.n_trees, what, oob=self.oob)
 
-    def check(self, what: str, *, of_these_trees: bool = False) -> None:
-        """Raise `FewVotesError` if these votes do not tell ``what`` about fresh rows; arguments as in `problem`."""
-        problem = self.problem(what, of_these_trees=of_these_trees)
+    def check(self, what: str) -> None:
+        """Raise `FewVotesError` if these votes do not tell ``what`` of these trees about fresh rows, see `problem`."""
+        problem = self.problem(what, of_these_trees=True)
         if problem is not None:
             raise problem
 

@@ -405,11 +405,6 @@ def means_of(outputs: TreeOutputs) -> Means:
     return means
 
 
-def with_warnings(outputs: TreeOutputs, *cautions: Caution) -> TreeOutputs:
-    """The outputs with more warnings, which come first."""
-    return replace(outputs, warnings=(*cautions, *outputs.warnings)) if cautions else outputs
-
-
 def warnings_for(outputs: TreeOutputs, *, of_labels: bool) -> tuple[Caution, ...]:
     """The warnings that matter for a question, which may be about labels only."""
     return tuple(caution for caution in outputs.warnings if not (of_labels and caution.spares_labels))

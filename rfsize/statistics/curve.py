@@ -285,6 +285,5 @@ def no_votes_error(outputs: TreeOutputs, what: str) -> FewVotesError:
     if outputs.source != "oob" or outputs.n_trees < 2:
         trees = how_many(outputs.n_trees, "tree")
         return FewVotesError(f"no row has {what} of the forest's {trees}: train more, or give other rows")
-    saw = "every row" if outputs.groups.index is None else "every row, or another of its group"
     advice = f"lower the bagging fraction or give validation rows{by_nature_advice(outputs.groups.by)}"
-    return FewVotesError(f"no row has {what}: every tree saw {saw}; {advice}")
+    return FewVotesError(f"no row has {what}: every tree saw every row, or another of its group; {advice}")
