@@ -12,7 +12,6 @@ from rfsize._util import Caution, how_many, in_percent, printable
 from rfsize.statistics.certify import CertifiedCurve
 from rfsize.statistics.criterion import Criterion
 from rfsize.statistics.curve import Estimate
-from rfsize.statistics.first_trees import more_rows_note
 from rfsize.statistics.metrics import METRICS, label_of
 from rfsize.statistics.row_errors import PairedCurve
 from rfsize.theory import ratio_with_replacement
@@ -336,12 +335,9 @@ def notes(report: Report) -> list[str]:
 
 def _notes_on_certificate(report: Report) -> list[str]:
     criterion, details = report.criterion, report.estimate.details
-    noted = []
-    if details.with_more_rows is not None and report.n_trees < report.available:
-        noted.append(more_rows_note(details.with_more_rows))
-    if details.voting is not None and criterion.voting not in ("auto", details.predict_voting):
-        noted.append(_own_predict(criterion.voting, details.predict_voting))
-    return noted
+    if details.voting is None or criterion.voting in ("auto", details.predict_voting):
+        return []
+    return [_own_predict(criterion.voting, details.predict_voting)]
 
 
 def _notes_on_labels(report: Report) -> list[str]:

@@ -309,11 +309,6 @@ class AgreementCounts:
         """The certificate of ``n_trees`` trees."""
         return target.certificate(ClassCounts.of_sums(self.rows, self.at(n_trees), n_trees * self.rows))
 
-    def scaled(self, factor: float) -> AgreementCounts:
-        """The counts that ``factor`` times as many rows would show, if the shares stay the same."""
-        rows, differing = (np.rint(factor * counts).astype(np.int64) for counts in (self.rows, self.differing))
-        return replace(self, rows=rows, differing=differing)
-
 
 @dataclass(frozen=True, eq=False)
 class CertifiedCurve:

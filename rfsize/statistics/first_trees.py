@@ -23,9 +23,6 @@ from rfsize.statistics.curve import Estimate
 from rfsize.statistics.metrics import Metric
 from rfsize.statistics.row_errors import paired_losses, paired_metrics
 
-_MORE_ROWS = 4
-"""The note on more rows is about this many times the rows."""
-
 # The expected loss grows by this factor from one size that is tried to the next. Larger steps would skip sizes that
 # pass. Smaller steps would try more sizes, of which one may fail by chance.
 _STEP = 1.05
@@ -45,8 +42,6 @@ class CertificateDetails:
         The rule of the model's own ``predict``.
     label_shares : dict of class label to float
         Share of the rows to which all trees give each class; empty for a regression.
-    with_more_rows : tuple of (int, int), or None
-        A larger number of rows, and the number of trees that so many rows like these would certify; None if no fewer.
     n_refitted : int or None
         Up to which size chosen trees were refitted; None if they are the first trees.
     """
@@ -55,7 +50,6 @@ class CertificateDetails:
     voting: str | None
     predict_voting: str
     label_shares: dict[Any, float]
-    with_more_rows: tuple[int, int] | None = None
     n_refitted: int | None = None
 
 
@@ -107,33 +101,24 @@ def certified_estimate(
     ValueError
         If the rows are too few to certify anything.
     """
-    curve, n_rows, ahead = CertifiedCurve(counts, target, classes or [""]), int(counts.rows.sum()), None
+    curve, n_rows = CertifiedCurve(counts, target, classes or [""]), int(counts.rows.sum())
     warnings: tuple[Caution, ...] = ()
     if n_trees is None:
         target.check_rows(counts.rows, curve.classes)
-        n_trees, of_more = counts.fewest(target), counts.scaled(_MORE_ROWS).fewest(target)
-        ahead = (_MORE_ROWS * n_rows, of_more) if of_more < n_trees else None
+        n_trees = counts.fewest(target)
         if n_trees == counts.n_trees:
-            warnings = (_nothing_certified(counts, target, ahead),)
+            warnings = (_nothing_certified(counts, target),)
     shares = counts.label_shares(classes) if classes else {}
-    details = CertificateDetails(counts.certificate(n_trees, target), label_shares=shares, with_more_rows=ahead, **more)
+    details = CertificateDetails(counts.certificate(n_trees, target), label_shares=shares, **more)
     return Estimate(curve, n_trees, n_rows, 0, float(counts.n_trees), warnings=warnings, details=details)
 
 
-def _nothing_certified(counts: AgreementCounts, target: RiskTarget, ahead: tuple[int, int] | None) -> Caution:
+def _nothing_certified(counts: AgreementCounts, target: RiskTarget) -> Caution:
     if counts.n_trees == 1:
         return Caution(NotConvergedWarning, "a forest of 1 tree cannot be cut: give a larger one")
     advice = "give more rows, or ask for a lower alpha" + ("" if target.metric == "labels" else " or more tolerance")
-    if ahead is not None:
-        advice = more_rows_note(ahead)
     rows, trees = how_many(int(counts.rows.sum()), "row"), how_many(counts.n_trees, "tree")
     return Caution(NotConvergedWarning, f"{rows} certify no fewer than all {trees}: {advice}")
-
-
-def more_rows_note(with_more_rows: tuple[int, int]) -> str:
-    """How many fewer trees more rows may certify."""
-    rows, trees = map(how_many, with_more_rows, ("row", "tree"))
-    return f"{rows} like these would certify about {trees}"
 
 
 def refuse_to_certify(source: str) -> None:
