@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import rankdata
-from scipy.stats import t as student
 
-from rfsize._util import Caution, Floats, Int64s, did_you_mean, give, how_many, share, whole
+from rfsize._util import Caution, Floats, did_you_mean, give, how_many, share, whole
 from rfsize.api.oob_score import known_out_of_bag
 from rfsize.api.report import Report, finished, report_on, with_warnings
 from rfsize.counting.coverage import FEWEST_VOTES
@@ -30,7 +29,7 @@ from rfsize.showing.pages import importances_page
 from rfsize.showing.plots import plot_importances
 from rfsize.showing.text import importances_text
 from rfsize.statistics.criterion import Criterion
-from rfsize.statistics.curve import TAIL, Estimate
+from rfsize.statistics.curve import Estimate
 from rfsize.statistics.metric_estimate import few_rows
 from rfsize.statistics.metrics import Metric, MetricLike, check_direction, metric_of
 from rfsize.statistics.permutation import (
@@ -60,8 +59,6 @@ class Importance(NamedTuple):
         95 % interval of ``value``, for other rows and other seeds.
     rank : int
         Rank among all columns; the most important column has rank 1.
-    rank_interval : tuple of int
-        First and last rank that the column may have, at 95 % confidence.
     is_noise : bool
         Whether the interval reaches down to 0 or below, so that the column may not matter at all.
     """
@@ -70,7 +67,6 @@ class Importance(NamedTuple):
     value: float
     interval: tuple[float, float]
     rank: int
-    rank_interval: tuple[int, int]
     is_noise: bool
 
 
@@ -256,8 +252,7 @@ def oob_importance(
     Returns
     -------
     Importances
-        For each column the loss with a 95 % interval, the rank, the ranks that the column may have, and whether the
-        loss may be noise.
+        For each column the loss with a 95 % interval, the rank, and whether the loss may be noise.
 
     Raises
     ------
@@ -388,31 +383,10 @@ def _listed(columns: Any) -> list[Any]:
 def _ranked(names: list[str], losses: PermutationLosses) -> tuple[Importance, ...]:
     """The importance of each set with its intervals, the most important first."""
     value, half_width = losses.value, losses.half_width
-    ranks = np.stack([rankdata(-value, "min").astype(np.int64), *_rank_intervals(losses)], axis=1).tolist()
+    ranks = rankdata(-value, "min").astype(np.int64).tolist()
     importances = []
     for place in np.argsort(-value, kind="stable"):
-        loss, half, (rank, lowest, highest) = float(value[place]), float(half_width[place]), ranks[place]
+        loss, half = float(value[place]), float(half_width[place])
         interval = (loss - half, loss + half)
-        importances.append(Importance(names[place], loss, interval, rank, (lowest, highest), is_noise=loss <= half))
+        importances.append(Importance(names[place], loss, interval, ranks[place], is_noise=loss <= half))
     return tuple(importances)
-
-
-def _rank_intervals(losses: PermutationLosses) -> tuple[Int64s, Int64s]:
-    """The first and the last rank that each column may have.
-
-    They follow from how many columns are surely more important, and how many surely less. Bonferroni's bound covers all
-    comparisons of one column: M. Mogstad, J. Romano, A. Shaikh, D. Wilhelm (2024). "Inference for ranks with
-    applications to mobility across neighbourhoods and academic achievement across countries." Review of Economic
-    Studies 91(1), 476-518.
-    """
-    value, variance = losses.value, losses.variance
-    deviation = losses.block_losses - losses.block_losses.mean(axis=0)
-    n_blocks, n_columns = deviation.shape
-    quantile = float(student.ppf(1.0 - TAIL / max(1, n_columns - 1), n_blocks - 1.0))
-    above, below = np.zeros((2, n_columns), dtype=np.int64)
-    for column in range(n_columns):
-        covariance = deviation[:, column] @ deviation / (n_blocks * (n_blocks - 1.0))
-        half_width = quantile * np.sqrt(np.maximum(variance[column] + variance - 2.0 * covariance, 0.0))
-        lead = value - value[column]
-        above[column], below[column] = (lead > half_width).sum(), (-lead > half_width).sum()
-    return above + 1, n_columns - below

@@ -128,7 +128,7 @@ def comparison_page(comparison: Comparison) -> Page:
 
 def importances_page(importances: Importances) -> Page:
     """The page of importances."""
-    heads = ("rank", "column", f"loss of {label_of(importances.metric)}", "95 % interval", "ranks it may have")
+    heads = ("rank", "column", f"loss of {label_of(importances.metric)}", "95 % interval")
     rows = [(str(column.rank), *importance_cells(column)) for column in importances.columns[:_COLUMNS]]
     lines = [importances_title(importances), importances_score(importances), importances_origin(importances)]
     picture = Picture("Importances, from the largest on", importances.plot)

@@ -455,22 +455,21 @@ def importances_score(importances: Importances) -> str:
     )
 
 
-def importance_cells(column: Importance) -> tuple[str, str, str, str]:
-    """Name, loss, interval and ranks of a column, for a table."""
+def importance_cells(column: Importance) -> tuple[str, str, str]:
+    """Name, loss and interval of a column, for a table."""
     value, low, high = in_digits((column.value, *column.interval), column.interval)
-    first, last = column.rank_interval
-    return shortened(column.name), value, f"{low} to {high}", str(first) if first == last else f"{first} to {last}"
+    return shortened(column.name), value, f"{low} to {high}"
 
 
 def importances_text(importances: Importances) -> str:
     """The printed table."""
     columns, more = importances.columns[:_COLUMNS], len(importances.columns) - _COLUMNS
-    rows = [("", "loss", "95 % interval", "ranks"), *map(importance_cells, columns)]
+    rows = [("", "loss", "95 % interval"), *map(importance_cells, columns)]
     width = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
     marks = [" ", *("~" if column.is_noise else " " for column in columns)]
     table = [
-        f"{mark}  {name:{width[0]}}  {value:>{width[1]}}  {interval:>{width[2]}}  {ranks:>{width[3]}}"
-        for mark, (name, value, interval, ranks) in zip(marks, rows, strict=True)
+        f"{mark}  {name:{width[0]}}  {value:>{width[1]}}  {interval:>{width[2]}}"
+        for mark, (name, value, interval) in zip(marks, rows, strict=True)
     ]
     if more > 0:
         table.append(f"   and {how_many(more, 'more column')}")
