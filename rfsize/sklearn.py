@@ -328,17 +328,10 @@ class RightSizedClassifier(ClassifierMixin, _RightSized):  # type: ignore[misc]
         min_trees: int = 100,
         cv: Any = None,
     ) -> None:
-        self.estimator = estimator
-        self.alpha = alpha
-        self.voting = voting
-        self.threshold = threshold
-        self.average = average
-        self.metric = metric
-        self.tolerance = tolerance
-        self.confidence = confidence
-        self.max_trees = max_trees
-        self.min_trees = min_trees
-        self.cv = cv
+        self.estimator, self.cv = estimator, cv
+        self.metric, self.alpha, self.tolerance, self.confidence = metric, alpha, tolerance, confidence
+        self.average, self.voting, self.threshold = average, voting, threshold
+        self.min_trees, self.max_trees = min_trees, max_trees
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict labels as `estimator_` does, or by ``threshold``.
@@ -474,13 +467,9 @@ class RightSizedRegressor(RegressorMixin, _RightSized):  # type: ignore[misc]
         min_trees: int = 100,
         cv: Any = None,
     ) -> None:
-        self.estimator = estimator
-        self.tolerance = tolerance
-        self.metric = metric
-        self.confidence = confidence
-        self.max_trees = max_trees
-        self.min_trees = min_trees
-        self.cv = cv
+        self.estimator, self.cv = estimator, cv
+        self.metric, self.tolerance, self.confidence = metric, tolerance, confidence
+        self.min_trees, self.max_trees = min_trees, max_trees
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Predict numbers, as `estimator_` does.

@@ -189,7 +189,6 @@ class SizeCallback:
         self._report: Report | None = None
         self._forests: _ForestsInTraining | None = None
         self._error: Exception | None = None
-        self._rule: StoppingRule
 
     @property
     def report_(self) -> Report | None:

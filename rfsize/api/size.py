@@ -149,7 +149,7 @@ def size(
     Warns
     -----
     NotConvergedWarning
-        If the rows certify no smaller forest. The report says how many rows would.
+        If the rows certify no smaller forest.
     TrainingRowsWarning
         If ``X`` are the training rows in the order of training, and ``oob`` is not given. Not recognised are training
         rows in another order, a part of them, or those of a forest whose bags cannot be drawn again.

@@ -204,14 +204,8 @@ def _read(columns: Columns) -> _Read:
     order = np.argsort(is_category, kind="stable")
     of_cuts, cut_start = _taken(columns.cut_start, order)
     of_columns, start = _taken(columns.start, order)
-    reordered = Columns(
-        feature=columns.feature[order],
-        cut_start=cut_start,
-        cuts=columns.cuts[of_cuts],
-        start=start,
-        missing=columns.missing[of_columns],
-        base=columns.base[of_columns],
-    )
+    of_each = columns.missing[of_columns], columns.base[of_columns]
+    reordered = Columns(columns.feature[order], cut_start, columns.cuts[of_cuts], start, *of_each)
     return _Read(reordered, np.argsort(of_columns), int(np.sum(~is_category)))
 
 
@@ -331,13 +325,8 @@ def _sets(forest: PackedForest, read: _Read) -> tuple[Int64s, str]:
         n_bytes.append(-(-size // 8))
         sets.append(distinct[:, : n_bytes[-1]].ravel())
     sizes = np.array([categories.size for categories in sets])
-    arrays = [
-        "\n",
-        array("sets", np.concatenate(sets)),
-        array("set_start", np.cumsum(sizes) - sizes),
-        array("set_bytes", np.array(n_bytes)),
-    ]
-    return rank, "".join(arrays)
+    starts, n_each = array("set_start", np.cumsum(sizes) - sizes), array("set_bytes", np.array(n_bytes))
+    return rank, "\n" + array("sets", np.concatenate(sets)) + starts + n_each
 
 
 def _walk(read: _Read, splits: _Splits, place_of_leaf: str) -> str:

@@ -71,15 +71,11 @@ class PermutationLosses:
     votes_per_row: float
 
     @property
-    def variance(self) -> Floats:
-        """Variance of ``value`` over other rows and other seeds, shape (n_sets,)."""
-        return np.asarray(self.row_variance + self.block_losses.var(axis=0, ddof=1) / len(self.block_losses))
-
-    @property
     def half_width(self) -> Floats:
-        """Half the width of the 95 % interval of ``value``, shape (n_sets,)."""
+        """Half the width of the 95 % interval of ``value`` over other rows and other seeds, shape (n_sets,)."""
+        variance = self.row_variance + self.block_losses.var(axis=0, ddof=1) / len(self.block_losses)
         quantile = float(student.ppf(1.0 - TAIL, len(self.block_losses) - 1.0))
-        return np.asarray(quantile * np.sqrt(self.variance))
+        return np.asarray(quantile * np.sqrt(variance))
 
 
 def permutation_losses(outputs: TreeOutputs, metric: Metric, sets: Sequence[Sequence[int]]) -> PermutationLosses:
