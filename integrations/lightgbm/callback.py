@@ -334,9 +334,8 @@ class _ForestsInTraining:
 
     def _notes(self) -> Iterator[str]:
         """What was not read, or not exactly."""
-        n_rows, n_read, n_bounded = (
-            sum(getattr(votes, name) for votes in self._votes) for name in ("n_rows", "n_read", "n_bounded")
-        )
+        of_each = [(votes.n_rows, votes.n_read, votes.n_bounded) for votes in self._votes]
+        n_rows, n_read, n_bounded = map(sum, zip(*of_each, strict=True))
         if n_read < n_rows:
             yield f"{n_read:,} of the {n_rows:,} rows were read, drawn at random"
         if n_bounded:
