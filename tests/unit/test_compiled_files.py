@@ -138,7 +138,7 @@ def test_a_damaged_bit_changes_no_prediction(
     with suppress(FileError):
         predicted = rfsize.load(path).predict(rows)
         assert not is_cut
-        np.testing.assert_array_equal(predicted, rfsize.compile(model("lgb poisson")).predict(rows))
+        np.testing.assert_array_equal(predicted, compiled("lgb poisson").predict(rows))
 
 
 def test_arrays_of_other_sizes_than_they_claim(files: dict[str, bytes], path: Path) -> None:
