@@ -102,8 +102,9 @@ class TrainingRowsWarning(RfsizeWarning):
 
     Trees agree more often on rows that they were trained on, so too few trees would seem enough. Give ``oob=True``, or
     rows that the forest was not trained on. rfsize recognises training rows by the bags (the rows that each tree was
-    trained on), which it draws again and proves. It cannot recognise training rows in another order, a part of them,
-    or members that are not trees.
+    trained on), which it draws again and proves. It also recognises rows that begin with the first training rows, in
+    the order of training, if trees that saw them answer them unlike the others. It cannot recognise training rows in
+    another order, or members that are not trees.
 
     Examples
     --------

@@ -298,8 +298,7 @@ def rebuilt_bags(sampling: Sampling, layout: Layout, positive: Bools | None) -> 
     refuse_other_sampling(sampling, n_machines=len(layout.sizes))
     # Trees of one leaf store no bag size. A single candidate is checked on three bags, so that wrong rows are refused
     # before any tree is walked. Several candidates differ by single rows, so all bags must decide among them.
-    candidates, n_rows = list(_candidate_levels(sampling, positive)), layout.n_rows
-    sizes = {tree: size for tree, size in enumerate(sampling.bag_sizes.tolist()) if size}
+    candidates, sizes, n_rows = list(_candidate_levels(sampling, positive)), _stored_sizes(sampling), layout.n_rows
     if sizes and min(sizes.values()) == n_rows:
         raise InbagError(f"every bag holds all {n_rows} rows, so no row is out of bag: take {FRESH_ROWS}")
     checked = dict(list(sizes.items())[: 3 if len(candidates) == 1 else None])
@@ -308,6 +307,43 @@ def rebuilt_bags(sampling: Sampling, layout: Layout, positive: Bools | None) -> 
         if bags.have_sizes(checked):
             return bags
     raise InbagError(f"X has {n_rows} rows, whose bags have other sizes than LightGBM stored. {LightGbmBags.advice}")
+
+
+def leading_bags(sampling: Sampling, n_rows: int) -> LightGbmBags | None:
+    """The bags of the first training rows, up to ``n_rows``, if these can be drawn without all rows; None if not.
+
+    A bag draws once for each row of a block of 1024, so that only the last block depends on the number of training
+    rows. The sizes of the bags tell this number; where it is large, whole blocks are enough.
+
+    Raises
+    ------
+    InbagError
+        If the bags cannot be rebuilt.
+    """
+    sizes = _stored_sizes(sampling)
+    if sampling.is_balanced or not sizes:
+        return None
+    refuse_other_sampling(sampling)
+    level = next(_levels(sampling, "bagging_fraction"))
+    fraction, largest = level / _RNG_LEVELS, int(max(sizes.values()))
+    if largest > 4 * _RNG_BLOCK:
+        n_whole = min(n_rows, largest // _RNG_BLOCK * _RNG_BLOCK)
+        if largest * math.log(fraction) > _MOST_FULL:
+            return None
+        nothing = np.zeros(1, dtype=np.int64)
+        return LightGbmBags(sampling, Layout(np.array([n_whole]), nothing, nothing, np.array([2 * largest])), level)
+    likely = float(np.mean(list(sizes.values()))) / fraction
+    off = 6.0 * math.sqrt(likely * (1.0 - fraction) / (fraction * len(sizes))) + 1.0
+    lengths = range(max(largest, int(likely - off)), int(likely + off) + 1)
+    candidates = (
+        LightGbmBags(sampling, Layout.alone(n), level) for n in sorted(lengths, key=lambda n: abs(n - likely))
+    )
+    return next((bags for bags in candidates if bags.have_sizes(sizes)), None)
+
+
+def _stored_sizes(sampling: Sampling) -> dict[int, float]:
+    """The stored number of rows in the bag of each tree."""
+    return {tree: size for tree, size in enumerate(sampling.bag_sizes.tolist()) if size}
 
 
 def refuse_other_sampling(sampling: Sampling, *, n_machines: int = 1) -> None:

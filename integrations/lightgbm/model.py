@@ -25,12 +25,13 @@ from rfsize.integrations.lightgbm.bags import (
     LightGbmBags,
     Sampling,
     exact_value,
+    leading_bags,
     rebuilt_bags,
     seed_dependence,
     shared_bags,
     with_exact_fractions,
 )
-from rfsize.models.bags import Layout
+from rfsize.models.bags import Bags, Layout
 from rfsize.models.conventions import Conventions, Reading
 from rfsize.models.ensemble import Missing, TreeEnsemble, TreeNodes
 from rfsize.models.framework import reading
@@ -340,6 +341,9 @@ class LightGbmForest(LightGbmModel, Forest):
         if self.sampling.is_balanced and y is not None:
             positive = class_indices(self.classes, self.truth(y), layout.n_rows) > 0
         return rebuilt_bags(self.sampling, layout, positive)
+
+    def leading_bags(self, n_rows: int) -> Bags | None:
+        return leading_bags(self.sampling, n_rows)
 
     def training_data(self, X: Any, label: NDArray[Any], sample_weight: Any) -> lgb.Dataset:
         """The training rows of an estimator with ``label`` (class indices), in the form that `lightgbm.train` takes."""

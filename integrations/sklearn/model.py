@@ -32,7 +32,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from rfsize._util import Bools, Floats, Int64s, sample_weights
 from rfsize.exceptions import InbagError, NotAForestError
 from rfsize.integrations.sklearn.bags import BAGGING, SklearnBags, n_training_rows, part_of, why_no_bags
-from rfsize.models.bags import Layout
+from rfsize.models.bags import Bags, Layout
 from rfsize.models.columns import Columns
 from rfsize.models.conventions import Conventions, Reading
 from rfsize.models.ensemble import Missing, TreeEnsemble, TreeNodes
@@ -55,6 +55,9 @@ PRUNED = "rfsize_shrunk_"
 """Name of the attribute that marks a pruned ensemble."""
 
 SINGLE_PRECISION = Reading(single_precision=True, refuses_infinite=True, refuses_missing=True)
+
+# Most draws (rows × trees) that are worth making to see whether fresh rows are training rows.
+_MOST_DRAWN = 50_000_000
 
 _SEVERAL_OUTPUTS = "the model predicts several columns of y: train one model for each, as sklearn.multioutput does"
 
@@ -168,6 +171,12 @@ class SklearnForest(SklearnModel, Forest):
         if layout.n_rows != n_rows:
             raise InbagError(f"X has {layout.n_rows} rows, training had {n_rows}: give all training rows, in order")
         return SklearnBags(self, sample_weights(sample_weight, layout.n_rows))
+
+    def leading_bags(self, n_rows: int) -> Bags | None:
+        n_rows = n_training_rows(self.booster) or 0
+        if why_no_bags(self.booster) is not None or n_rows * self.n_trees > _MOST_DRAWN:
+            return None
+        return SklearnBags(self, np.ones(n_rows))
 
 
 class SklearnBagging(SklearnForest):

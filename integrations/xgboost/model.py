@@ -294,6 +294,10 @@ class XgboostForest(XgboostModel, Forest):
         hessian = self._hessian
         return np.where(np.isnan(hessian), 1.0, hessian)  # as of squared error
 
+    def leading_bags(self, n_rows: int) -> XgboostBags | None:
+        drawn, layout = self.drawn_bags(), Layout.alone(n_rows)
+        return drawn and XgboostBags(layout, self.tree_of, drawn, np.ones(n_rows), self._hessian)
+
     def drawn_bags(self) -> DrawnBags | None:
         """How the bags were drawn, as stored in the booster and not proven; None if it does not store it."""
         return next(self._possible_bags(None, None), None) if why_not_rebuilt(self.settings) is None else None

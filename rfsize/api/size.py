@@ -151,8 +151,9 @@ def size(
     NotConvergedWarning
         If the rows certify no smaller forest.
     TrainingRowsWarning
-        If ``X`` are the training rows in the order of training, and ``oob`` is not given. Not recognised are training
-        rows in another order, a part of them, or those of a forest whose bags cannot be drawn again.
+        If ``X`` are the training rows, or begin with the first of them in the order of training, and ``oob`` is not
+        given. Not recognised are training rows in another order, from another place than the beginning, of a small part
+        (below a tenth of many rows), or of a forest whose bags cannot be drawn again.
     ForestWarning
         If training rows have copies, and ``groups`` does not say what they are; if several trees were trained on the
         same bag; or if LightGBM samples features in a way that makes forests of other seeds predict differently.

@@ -243,6 +243,16 @@ class Model(ABC):
             return np.asarray(np.cumsum(leaves.scores, axis=1, dtype=np.float64) / n_trees[:, None])
         return partial_scores(self.ensemble, leaves.leaf)
 
+    def leading_bags(self, n_rows: int) -> Bags | None:
+        """Bags of the first ``n_rows`` training rows, or of fewer, if they can be drawn without all rows; else None.
+
+        Raises
+        ------
+        InbagError
+            If the bags cannot be rebuilt.
+        """
+        return None
+
     @property
     def row_cover(self) -> Floats:
         """What a training row adds to the cover of a leaf, for the trees of each output; NaN where it is not known."""

@@ -40,11 +40,24 @@ def test_training_rows_are_noticed(kind: str) -> None:
     assert not is_noticed(forest.model, forest.X[1:])
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_fresh_rows_on_which_single_precision_trees_hardly_differ_are_none(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 3, 1000)
+    rows = rng.normal(size=(1000, 8)) + 2.5 * np.eye(8)[y]
+    leaves = {"max_depth": 0, "max_leaves": 63, "grow_policy": "lossguide", "min_child_weight": 0, "reg_lambda": 0}
+    forest = XGBClassifier(**(ONE_ROUND | leaves | {"num_parallel_tree": 101, "seed": seed})).fit(rows[:300], y[:300])
+    assert not is_noticed(forest, rows[300:])
+
+
 @pytest.mark.parametrize("kind", ["lightgbm", "xgboost softprob", "random forest", "random forest regressor"])
-def test_training_rows_certify_nothing(kind: str) -> None:
-    forest, goal = model(kind), {"metric": "scores", "tolerance": 1.0, "alpha": 0.9}
-    with pytest.raises(ValueError, match="X are"):
-        rfsize.StopTable.calibrate(forest.model, forest.X, **goal)
+def test_rows_that_begin_with_training_rows(kind: str) -> None:
+    forest = model(kind)
+    goal: dict[str, Any] = {"metric": "scores", "tolerance": 1.0, "alpha": 0.9}
+    for rows in (forest.X[:300], np.concatenate([forest.X, forest.fresh])):
+        assert is_noticed(forest.model, rows)
+        with pytest.raises(ValueError, match="X are"):
+            rfsize.StopTable.calibrate(forest.model, rows, **goal)
 
 
 @pytest.mark.parametrize(
