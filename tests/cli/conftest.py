@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import lightgbm as lgb
 import numpy as np
@@ -64,6 +66,28 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, content in broken.items():
         (folder / name).write_bytes(content)
     return folder
+
+
+_READ: dict[tuple[Any, ...], subprocess.CompletedProcess[str]] = {}
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _a_child_reads_a_file_once() -> Iterator[None]:
+    """A child process that loads a model imports its framework, for seconds: the same bytes are read by one child."""
+    start = subprocess.run
+
+    def run(command: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
+        if command[1] != "-c":
+            return start(command, **options)
+        *how, path = command
+        key = (*how, Path(path).name, Path(path).read_bytes())
+        if key not in _READ:
+            _READ[key] = start(command, **options)
+        return _READ[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(subprocess, "run", run)
+        yield
 
 
 @pytest.fixture

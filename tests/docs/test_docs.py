@@ -74,6 +74,7 @@ def examples() -> Iterator[Any]:
             yield from (pytest.param(test, id=test.name) for test in tests if test.examples)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", list(examples()))
 def test_examples_of_docstrings(example: doctest.DocTest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = "".join(statement.source for statement in example.examples)

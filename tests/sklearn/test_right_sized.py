@@ -104,17 +104,11 @@ ALL = [
     *(RightSizedClassifier(small(kind), alpha=0.9, max_trees=6, min_trees=6) for kind in CLASSIFIERS.values()),
     *(RightSizedRegressor(small(kind), max_trees=6, min_trees=6) for kind in REGRESSORS.values()),
 ]
-QUICK = [model for model in ALL if isinstance(model.estimator, (LGBMClassifier, XGBRegressor))]
-
-
-@parametrize_with_checks(QUICK, expected_failed_checks=lambda _: EXPECTED)
-def test_scikit_learn_checks(estimator: Any, check: Any) -> None:
-    check(estimator)
 
 
 @pytest.mark.slow
-@parametrize_with_checks([model for model in ALL if model not in QUICK], expected_failed_checks=lambda _: EXPECTED)
-def test_scikit_learn_checks_of_the_others(estimator: Any, check: Any) -> None:
+@parametrize_with_checks(ALL, expected_failed_checks=lambda _: EXPECTED)
+def test_scikit_learn_checks(estimator: Any, check: Any) -> None:
     check(estimator)
 
 

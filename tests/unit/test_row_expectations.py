@@ -33,12 +33,10 @@ def test_posterior_of_each_row() -> None:
     count = rng.binomial(n_votes, rng.beta(0.4, 0.7, 400))
     votes = rfsize.Votes(np.stack([count, n_votes - count], axis=1), n_trees=60)
     density = fit_density(VoteCells.of(np.minimum(count, n_votes - count), n_votes), with_draws=False)
-    masses = list(zip(density.fractions.tolist(), density.mass.tolist(), strict=True))
-    expected = []
+    wrong, expected = binom.sf(10, 21, density.fractions), []
     for k, n in zip(count.tolist(), n_votes.tolist(), strict=True):
-        likely = [mass * (binom.pmf(k, n, pi) + binom.pmf(n - k, n, pi)) for pi, mass in masses]
-        wrong = [float(binom.sf(10, 21, pi)) for pi, _ in masses]
-        expected.append(sum(p * q for p, q in zip(likely, wrong, strict=True)) / sum(likely))
+        likely = density.mass * (binom.pmf(k, n, density.fractions) + binom.pmf(n - k, n, density.fractions))
+        expected.append(likely @ wrong / likely.sum())
     losses = 1.0 - outputs_of(votes).agreement(21)
     np.testing.assert_allclose(losses / losses.mean(), np.array(expected) / np.mean(expected), rtol=1e-6, atol=1e-12)
     assert losses.mean() == pytest.approx(np.mean(expected), rel=0.05)
