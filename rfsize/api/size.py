@@ -17,7 +17,7 @@ from rfsize.counting.outputs import TreeOutputs, task_of, warnings_for, why_no_f
 from rfsize.counting.task import Task, check_truth
 from rfsize.counting.training_rows import warning_of_training_rows
 from rfsize.counting.votes import Votes
-from rfsize.models.framework import read_forest, read_model, read_to_cut, refuse_regression
+from rfsize.models.framework import read_forest, read_model, read_to_cut
 from rfsize.models.model import Forest, Model, first_trees
 from rfsize.showing.warnings import warnings_of_bytes
 from rfsize.statistics.criterion import Criterion, check_options, make_criterion, resolve
@@ -215,10 +215,10 @@ def size(
     options: dict[str, Any] = {"alpha": alpha, "average": average, "voting": voting, "method": method}
     check_options(metric, tolerance, target=target, confidence=confidence, **options)
     read, which = with_target(model, target, oob=oob)
-    criterion = make_criterion(metric, tolerance, target=which, confidence=_confidence(which, confidence), **options)
+    criterion = _criterion(metric, tolerance, target=which, confidence=confidence, **options)
     report = _report(read, X, y, criterion, oob=oob, groups=groups, max_rows=max_rows)
-    told = model.warnings if isinstance(model, TreeOutputs) else ()  # by rfsize.tree_outputs
-    give(warning for warning in _warnings_about_rows(report) if warning not in told)
+    given_before = model.warnings if isinstance(model, TreeOutputs) else ()  # by rfsize.tree_outputs
+    give(warning for warning in _warnings_about_rows(report) if warning not in given_before)
     return report
 
 
@@ -229,15 +229,14 @@ def with_target(model: Any, target: str | None, *, oob: bool) -> tuple[Any, str]
     return read, target or ("limit" if has_limit or oob else "model")
 
 
-def _confidence(target: str, confidence: float | None) -> float | None:
-    """The confidence of a certificate; ``ValueError`` if it is given for a target that certifies nothing."""
+def _criterion(
+    metric: MetricLike, tolerance: float | None, *, target: str, confidence: float | None, **of_labels: Any
+) -> Criterion:
+    """The criterion of `size`; ``ValueError`` if a confidence is given for a target that certifies nothing."""
     if target == "limit":
-        refuse_unused(
-            "target='limit' estimates T*, and certifies nothing. Leave it out and look at report.upper(confidence), or "
-            "give target='model'",
-            confidence=confidence,
-        )
-    return confidence
+        advice = "Leave it out and look at report.upper(confidence), or give target='model'"
+        refuse_unused(f"target='limit' estimates T*, and certifies nothing. {advice}", confidence=confidence)
+    return make_criterion(metric, tolerance, target=target, confidence=confidence, **of_labels)
 
 
 def _report(
@@ -255,25 +254,6 @@ def _report(
     return with_warnings(report, *warnings_for(outputs, of_labels=report.criterion.of_labels))
 
 
-def _outputs(model: Any, X: Any, y: Any, criterion: Criterion, *, oob: bool, groups: Any, max_rows: Any) -> TreeOutputs:
-    """What the trees of a model predict for the rows; what cannot be sized is refused before they predict any."""
-    if criterion.target == "model":
-        refuse_to_certify("oob" if oob else "rows given")
-        reason = "a certificate uses all rows, and fewer rows would certify no smaller forest. Leave it out"
-        refuse_unused(reason, max_rows=max_rows)
-    if X is None:
-        raise ValueError("X is missing: give rows the forest was not trained on, or the training rows with oob=True")
-    forest: Model = model if criterion.target == "model" else read_forest(model)
-    if criterion.metric == "labels":
-        refuse_regression(forest)
-    criterion = resolve(criterion, forest.classes.size)
-    check = partial(check_metric, criterion.metric) if criterion.kind == "metric" else check_truth
-    task = Task.of(forest, X, y, oob=oob, groups=groups, check=check)
-    if criterion.target == "model":
-        risk_target(criterion, None).check_rows(np.array([task.n_rows]), [""])
-    return collect_outputs(task) if max_rows is None else _outputs_of_drawn_rows(task, max_rows)
-
-
 def _warnings_about_rows(report: Report) -> tuple[Caution, ...]:
     """The warnings about the forest, the rows and what they tell, which do not depend on the size."""
     assert report.outputs is not None
@@ -287,6 +267,23 @@ def _with_truth(given: Votes | TreeOutputs, y: Any) -> TreeOutputs:
         refuse_unused("metrics need the trees' scores, and counted Votes have none. Leave it out", y=y)
         return outputs_of_votes(given)
     return given if y is None else given.with_truth(y, given.sample_weight)
+
+
+def _outputs(model: Any, X: Any, y: Any, criterion: Criterion, *, oob: bool, groups: Any, max_rows: Any) -> TreeOutputs:
+    """What the trees of a model predict for the rows; what cannot be sized is refused before they predict any."""
+    if criterion.target == "model":
+        refuse_to_certify("oob" if oob else "rows given")
+        reason = "a certificate uses all rows, and fewer rows would certify no smaller forest. Leave it out"
+        refuse_unused(reason, max_rows=max_rows)
+    if X is None:
+        raise ValueError("X is missing: give rows the forest was not trained on, or the training rows with oob=True")
+    forest: Model = model if criterion.target == "model" else read_forest(model)
+    criterion = resolve(criterion, forest.classes.size)
+    check = partial(check_metric, criterion.metric) if criterion.kind == "metric" else check_truth
+    task = Task.of(forest, X, y, oob=oob, groups=groups, check=check)
+    if criterion.target == "model":
+        risk_target(criterion, None).check_rows(np.array([task.n_rows]), [""])
+    return collect_outputs(task) if max_rows is None else _outputs_of_drawn_rows(task, max_rows)
 
 
 def _outputs_of_drawn_rows(task: Task, max_rows: int | str) -> TreeOutputs:
@@ -412,46 +409,43 @@ def truncate(
     >>> bool((small.predict(X[1000:]) == boosted.predict(X[1000:])).mean() > 0.95)
     True
     """
-    given: Any = model
-    if isinstance(given, Votes):
+    if isinstance(model, Votes):
         raise ValueError("truncate cuts a model, found counted Votes; size them, then truncate(model, n_trees=report)")
     if isinstance(X, Report):
         raise ValueError("X is a report: to cut the model to its size, write truncate(model, n_trees=report)")
-    refuse_option_as_labels(y)
     if n_trees is not None and max_bytes is not None:
         raise ValueError("n_trees and max_bytes both say how large the forest may be: give one of them")
-    if max_bytes is not None:
-        whole("max_bytes", max_bytes, at_least=1)
-    of_labels: dict[str, Any] = {"alpha": alpha, "average": average, "voting": voting}
-    check_options(metric, tolerance, target=target, confidence=confidence, **of_labels)
-    given, default = with_target(model, None, oob=oob)
-    forest: Model = task_of(given).forest if isinstance(given, TreeOutputs) else given
-    fit = None if max_bytes is None else most_trees_within(max_bytes, forest)
-    report = None
-    if n_trees is None and (max_bytes is None or X is not None or isinstance(given, TreeOutputs)):
-        of_labels["confidence"] = _confidence(target or default, confidence)
-        criterion = make_criterion(metric, tolerance, target=target or default, **of_labels)
-        report = _report(given, X, y, criterion, oob=oob, groups=groups)
+    refuse_option_as_labels(y)
+    options: dict[str, Any] = {"alpha": alpha, "average": average, "voting": voting}
+    check_options(metric, tolerance, target=target, confidence=confidence, **options)
+    read, which = with_target(model, target, oob=oob)
+    forest: Model = task_of(read).forest if isinstance(read, TreeOutputs) else read
+    n_fitting = None if max_bytes is None else most_trees_within(max_bytes, forest)
+    report = n_trees if isinstance(n_trees, Report) else None
+    if n_trees is None and (max_bytes is None or X is not None or isinstance(read, TreeOutputs)):
+        criterion = _criterion(metric, tolerance, target=which, confidence=confidence, **options)
+        report = _report(read, X, y, criterion, oob=oob, groups=groups)
     else:
         reason = "n_trees sets the size, and the forest is not sized. Leave it out"
         if max_bytes is not None:
             reason = "max_bytes sets the size, and without X the forest is not sized. Give X, or leave it out"
-        of_rows = {"X": X, "y": y, "oob": oob or None, "groups": groups, "tolerance": tolerance, **of_labels}
-        named = None if metric == "auto" else metric
-        refuse_unused(reason, **of_rows, metric=named, target=target, confidence=confidence)
-    if isinstance(n_trees, Report):
-        _check_report(n_trees, forest)
-        report = n_trees
-    if max_bytes is not None and fit is not None:
+        options |= {"metric": None if metric == "auto" else metric, "tolerance": tolerance, "target": target}
+        refuse_unused(reason, X=X, y=y, oob=oob or None, groups=groups, confidence=confidence, **options)
+    kept = _n_kept(forest, n_trees, report) if n_fitting is None else n_fitting
+    if max_bytes is not None:
         about_rows = () if report is None else _warnings_about_rows(report)
-        give((*about_rows, *warnings_of_bytes(max_bytes, fit, forest.n_trees, report)))
-        kept = fit
-    elif report is not None:
-        give(report.warnings)
-        kept = report.n_kept
-    else:
-        kept = whole("n_trees", cast(int, n_trees), at_least=1, at_most=forest.n_trees)
+        give((*about_rows, *warnings_of_bytes(max_bytes, kept, forest.n_trees, report)))
     return cast(_Model, first_trees(forest, kept))
+
+
+def _n_kept(forest: Model, n_trees: Any, report: Report | None) -> int:
+    """The number of first trees by a report, whose warnings are given, or by the number that the user gave."""
+    if report is None:
+        return whole("n_trees", n_trees, at_least=1, at_most=forest.n_trees)
+    if report is n_trees:
+        _check_report(report, forest)
+    give(report.warnings)
+    return report.n_kept
 
 
 def _check_report(report: Report, forest: Model) -> None:
@@ -472,6 +466,7 @@ def _check_report(report: Report, forest: Model) -> None:
 
 def most_trees_within(max_bytes: int, forest: Model) -> int:
     """The largest number of first trees whose file has at most ``max_bytes``; ``ValueError`` if one tree takes more."""
+    whole("max_bytes", max_bytes, at_least=1)
 
     def n_bytes(n_trees: int) -> int:
         return read_model(forest.first(n_trees)).n_bytes
