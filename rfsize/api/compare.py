@@ -22,7 +22,7 @@ from rfsize.counting.outputs import TreeOutputs, distinct, sums_of, warnings_for
 from rfsize.exceptions import FewVotesError
 from rfsize.showing.html import Result
 from rfsize.showing.pages import comparison_page
-from rfsize.showing.text import comparison_text
+from rfsize.showing.text_of_results import comparison_text
 from rfsize.statistics.criterion import loss_of
 from rfsize.statistics.curve import TAIL, check_votes
 from rfsize.statistics.metric_estimate import problem_of

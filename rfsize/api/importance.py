@@ -27,7 +27,7 @@ from rfsize.models.rows import Rows
 from rfsize.showing.html import Result
 from rfsize.showing.pages import importances_page
 from rfsize.showing.plots import plot_importances
-from rfsize.showing.text import importances_text
+from rfsize.showing.text_of_results import importances_text
 from rfsize.statistics.criterion import Criterion
 from rfsize.statistics.curve import Estimate
 from rfsize.statistics.metric_estimate import few_rows

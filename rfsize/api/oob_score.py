@@ -31,7 +31,7 @@ from rfsize.models.model import learning_rate_of
 from rfsize.showing.html import Result
 from rfsize.showing.pages import score_page
 from rfsize.showing.plots import plot_score
-from rfsize.showing.text import score_text
+from rfsize.showing.text_of_results import score_text
 from rfsize.statistics.metric_loss import MetricLoss, loss_of_halves, metric_loss
 from rfsize.statistics.metrics import (
     Metric,

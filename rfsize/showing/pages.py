@@ -10,8 +10,8 @@ from rfsize._util import how_many, in_percent, printable
 from rfsize.exceptions import LabelsOnlyWarning, NotConvergedWarning
 from rfsize.showing.html import Page, Picture, Table
 from rfsize.showing.plots import draw_size
-from rfsize.showing.text import (
-    axis_label,
+from rfsize.showing.text import axis_label, in_words, others_compared_with, report_lines
+from rfsize.showing.text_of_results import (
     comparison_text,
     fraction_cells,
     fraction_lines,
@@ -19,9 +19,6 @@ from rfsize.showing.text import (
     importances_origin,
     importances_score,
     importances_title,
-    in_words,
-    others_compared_with,
-    report_lines,
     score_text,
 )
 from rfsize.statistics.certify import CertifiedCurve

@@ -13,15 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rfsize._util import how_many, in_percent
-from rfsize.showing.text import (
-    axis_label,
-    fraction_choice,
-    from_to,
-    importances_title,
-    shortened,
-    shown_warnings,
-    verdict,
-)
+from rfsize.showing.text import axis_label, from_to, shortened, shown_warnings, verdict
+from rfsize.showing.text_of_results import fraction_choice, importances_title
 from rfsize.statistics.certify import CertifiedCurve
 from rfsize.statistics.curve import odd_sizes
 from rfsize.statistics.metrics import label_of

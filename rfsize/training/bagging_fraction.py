@@ -33,7 +33,7 @@ from rfsize.models.training import Trainer
 from rfsize.showing.html import Result
 from rfsize.showing.pages import fraction_page
 from rfsize.showing.plots import plot_fractions
-from rfsize.showing.text import fraction_text
+from rfsize.showing.text_of_results import fraction_text
 from rfsize.statistics.metric_loss import shared_error
 from rfsize.statistics.metrics import SQUARED_ERROR, Metric, check_direction, metric_on_rows, value_of
 from rfsize.statistics.row_errors import expected_gains, metric_covariance
