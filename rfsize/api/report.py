@@ -353,8 +353,8 @@ def _loss(estimate: Estimate, n_trees: int) -> Loss:
         spread = details.seed_sd / math.sqrt(n_trees)
     elif isinstance(details, LabelDetails):
         by_class = {label: of_class.at(n_trees) for label, of_class in details.by_class.items()}
-    elif isinstance(curve, CertifiedCurve) and curve.classes != [""]:
-        by_class = curve.by_class(n_trees)
+    elif isinstance(curve, CertifiedCurve):
+        by_class = curve.by_class(n_trees) or None
     return Loss(value, (min(low, value), max(high, value)), spread, by_class)
 
 
@@ -441,9 +441,11 @@ def finished(report: Report) -> Report:
 
 def _compared_with_all(report: Report) -> tuple[Report, list[Caution]]:
     """What else the first trees lose against all trees on the same rows, in a boosted model as other losses too."""
+    curve = report.estimate.curve
     assert report.outputs is not None
+    assert isinstance(curve, CertifiedCurve)
     outputs, n_trees = distinct(report.outputs), int(report.n_trees)
-    shares, scores = report.estimate.details.label_shares, outputs.scores
+    shares, scores = curve.label_shares, outputs.scores
     if n_trees >= outputs.n_trees or scores is None or not scores.are_finite():
         return report, []
     has_limit = why_no_forest(outputs) is None

@@ -52,7 +52,7 @@ def _losses(report: Report) -> Table:
     kept, available, curve = report.n_kept, report.available, report.estimate.curve
     sizes = {max(1, kept // 4), kept, available} | ({4 * available} if report.certificate is None else set())
     if report.criterion.is_shrunk and isinstance(curve, CertifiedCurve):
-        tried = curve.counts.sizes.tolist()
+        tried = curve.sizes.tolist()
         sizes = {*tried[:: 1 + len(tried) // _SIZES], kept, available}
     losses = [(report.criterion, report.estimate), *report.others.values()]
     own = "rows unlike all trees" if report.certificate is not None else label_of(report.criterion.name)

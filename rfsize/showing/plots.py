@@ -145,7 +145,7 @@ def _draw_loss(report: Report, ax: Axes, largest: float) -> None:
     sizes = odd_sizes(np.geomspace(1.0, largest, _SIZES))
     if isinstance(curve, CertifiedCurve):
         name = "rows that agree, seen"
-        known = curve.counts.sizes[curve.counts.sizes < report.available]  # with all trees the loss is 0
+        known = curve.sizes[curve.sizes < report.available]  # with all trees the loss is 0
         sizes = known[np.isin(known, sizes)] if len(known) > _SIZES else known
     losses = np.array([curve.at(int(size)) for size in sizes])
     ax.plot(sizes, losses, color="C0", label=name if losses.any() else f"{name}: 0")

@@ -123,7 +123,7 @@ def loss_sentence(criterion: Criterion, estimate: Estimate, n_trees: int) -> str
     if isinstance(estimate.curve, CertifiedCurve):
         # The bound at the chosen size is not certified itself, because it was used to choose the size.
         rows = "rows" if criterion.average == "micro" else "each class's rows"
-        differing = f"{int(estimate.curve.counts.at(n_trees).sum()):,} of {estimate.n_rows:,} differ"
+        differing = f"{int(estimate.curve.differing_at(n_trees).sum()):,} of {estimate.n_rows:,} differ"
         return f"at least {in_percent(criterion.alpha)} of {rows} like these get {_kept_by(criterion)} ({differing})"
     if criterion.kind == "predictions":
         return f"95 % of {criterion.name} are within {loss:.2g} of an unlimited forest's"

@@ -105,7 +105,7 @@ def _suffering(report: Report) -> list[Caution]:
     if not _is_about_labels(report):
         return []
     if isinstance(estimate.curve, CertifiedCurve):
-        changed, shares = estimate.curve.by_class(n_trees), estimate.details.label_shares
+        changed, shares = estimate.curve.by_class(n_trees), estimate.curve.label_shares
         return _changing_classes(changed, shares, criterion, "differ from those of all trees")
     details, changed = estimate.details if criterion.kind == "labels" else report.others["labels"][1].details, {}
     if criterion.kind == "labels":
