@@ -15,7 +15,7 @@ from scipy.stats import rankdata
 
 from rfsize._util import Caution, Floats, did_you_mean, give, how_many, share, whole
 from rfsize.api.oob_score import known_out_of_bag
-from rfsize.api.report import Report, finished, report_on, with_warnings
+from rfsize.api.report import Report, completed, report_on_estimate, with_warnings
 from rfsize.counting.coverage import FEWEST_VOTES
 from rfsize.counting.groups import warning_of_copies
 from rfsize.counting.outputs import TreeOutputs, coverage_of_means, task_of
@@ -200,17 +200,10 @@ class Importances(Result):
                 f"size(top={matter}) is about the other columns only"
             )
         why_infinite = f"more than {curve.sizes[-1]:,} trees would be needed, since some columns matter equally"
-        estimate = Estimate(
-            curve,
-            n_trees,
-            self.n_rows,
-            n_dropped=0,
-            votes_per_row=self.votes_per_row,
-            why_infinite=why_infinite,
-            notes=tuple(notes),
-        )
-        report = report_on(criterion, estimate, self.available, "oob", copied=self.copied, groups=self.groups)
-        return finished(with_warnings(report, *self.warnings))
+        said = {"why_infinite": why_infinite, "notes": tuple(notes)}
+        estimate = Estimate(curve, n_trees, self.n_rows, 0, self.votes_per_row, **said)
+        report = report_on_estimate(criterion, estimate, self.available, "oob", copied=self.copied, groups=self.groups)
+        return completed(with_warnings(report, *self.warnings))
 
     plot = plot_importances
     page = importances_page
@@ -331,11 +324,9 @@ def _warning_of_few(metric: Metric, outputs: TreeOutputs) -> tuple[Caution, ...]
     n_few = few_rows(metric, outputs)
     if n_few is None or n_few >= _FEWEST_ROWS:
         return ()
-    text = (
-        f"only {how_many(n_few, 'row')} outside the largest class: the intervals of importances are too narrow, and "
-        f"hold from {_FEWEST_ROWS} such rows on. Give more rows of the smaller classes"
-    )
-    return (Caution(ForestWarning, text),)
+    rows = f"only {how_many(n_few, 'row')} outside the largest class: the intervals of importances are too narrow"
+    advice = f"and hold from {_FEWEST_ROWS} such rows on. Give more rows of the smaller classes"
+    return (Caution(ForestWarning, f"{rows}, {advice}"),)
 
 
 def _feature_names(task: Task) -> list[str]:
@@ -382,11 +373,9 @@ def _listed(columns: Any) -> list[Any]:
 
 def _ranked(names: list[str], losses: PermutationLosses) -> tuple[Importance, ...]:
     """The importance of each set with its intervals, the most important first."""
-    value, half_width = losses.value, losses.half_width
-    ranks = rankdata(-value, "min").astype(np.int64).tolist()
-    importances = []
-    for place in np.argsort(-value, kind="stable"):
-        loss, half = float(value[place]), float(half_width[place])
-        interval = (loss - half, loss + half)
-        importances.append(Importance(names[place], loss, interval, ranks[place], is_noise=loss <= half))
-    return tuple(importances)
+    numbers = losses.value, losses.half_width, rankdata(-losses.value, "min").astype(np.int64)
+    importances = [
+        Importance(name, loss, (loss - half, loss + half), rank, is_noise=loss <= half)
+        for name, loss, half, rank in zip(names, *(of_columns.tolist() for of_columns in numbers), strict=True)
+    ]
+    return tuple(sorted(importances, key=lambda column: -column.value))

@@ -19,7 +19,7 @@ from rfsize.showing.warnings import harms_of_cut, warnings_of_size
 from rfsize.statistics.certify import Certificate, CertifiedCurve
 from rfsize.statistics.criterion import Criterion, loss_level, loss_of, options_of, resolve
 from rfsize.statistics.curve import TAIL, Estimate, LossCurve, check_votes
-from rfsize.statistics.default import settled
+from rfsize.statistics.default import with_defaults
 from rfsize.statistics.first_trees import (
     CertificateDetails,
     certify,
@@ -381,8 +381,8 @@ ESTIMATORS: dict[str, Callable[..., Estimate]] = {
 }
 
 
-def report_of(outputs: TreeOutputs, criterion: Criterion, *, interval: bool = True) -> Report:
-    """The report without other losses and warnings that follow from them, which `finished` adds.
+def make_report(outputs: TreeOutputs, criterion: Criterion, *, interval: bool = True) -> Report:
+    """The report without other losses and warnings that follow from them, which `completed` adds.
 
     Without ``interval`` the interval is only made if the forest has enough trees by the estimate.
 
@@ -394,15 +394,15 @@ def report_of(outputs: TreeOutputs, criterion: Criterion, *, interval: bool = Tr
         If the criterion does not fit the outputs; other errors as by the estimators.
     """
     counted = distinct(outputs)
-    criterion = settled(resolve(criterion, len(counted.classes)), outputs)
+    criterion = with_defaults(resolve(criterion, len(counted.classes)), outputs)
     estimate = _estimated(counted, criterion, interval=interval)
     if not interval and estimate.problem is None and estimate.n_trees <= outputs.n_trees:
         estimate = _estimated(counted, criterion)
     of_rows = {"copied": outputs.groups.copied, "groups": outputs.groups.by, "outputs": outputs}
-    return report_on(criterion, estimate, outputs.n_trees, outputs.source, **of_rows)
+    return report_on_estimate(criterion, estimate, outputs.n_trees, outputs.source, **of_rows)
 
 
-def report_on(criterion: Criterion, estimate: Estimate, available: int, source: str, **more: Any) -> Report:
+def report_on_estimate(criterion: Criterion, estimate: Estimate, available: int, source: str, **more: Any) -> Report:
     """A report on an estimate; ``more`` are further fields of `Report`."""
     report = Report(criterion, estimate, available, source, warnings=estimate.warnings, **more)
     if estimate.problem is not None or not has_interval(report):
@@ -426,12 +426,12 @@ def has_interval(report: Report) -> bool:
     return not isinstance(curve, LossCurve) or len(curve.replicates) > 0
 
 
-def finished(report: Report) -> Report:
+def completed(report: Report) -> Report:
     """The report with its interval, with other losses, and with the warnings that follow from all of them."""
     outputs = report.outputs
     if outputs is not None:
         if not has_interval(report):
-            estimated = report_of(outputs, report.criterion)
+            estimated = make_report(outputs, report.criterion)
             report = replace(report, estimate=estimated.estimate, interval=estimated.interval)
         report = replace(report, others=_other_losses(report.criterion, outputs))
     is_cut = report.enough and report.criterion.target == "model"

@@ -20,7 +20,7 @@ from rfsize._util import (
     refuse_unused,
     whole,
 )
-from rfsize.api.report import Report, report_on
+from rfsize.api.report import Report, report_on_estimate
 from rfsize.counting.task import Task, check_truth
 from rfsize.counting.training_rows import refuse_training_rows
 from rfsize.exceptions import NotAForestError
@@ -188,7 +188,7 @@ def shrink(
         curve = _with_alpha_reached(shrinking.curve(tried), n_trees)
         criterion = replace(criterion, alpha=curve.target.alpha, n_trees=n_trees)
     truth = None if truth is None else truth[certify.number]
-    report = _report(shrinking, criterion, curve, tried, truth)
+    report = _report_on_forests(shrinking, criterion, curve, tried, truth)
     kept = [small for small in tried if len(small.members) == report.n_kept]
     harms = []
     if kept and criterion.of_labels:
@@ -340,7 +340,7 @@ def _tried_down(shrinking: _Shrinking, advice: str) -> Iterator[_SmallForest]:
             return
 
 
-def _report(
+def _report_on_forests(
     shrinking: _Shrinking, criterion: Criterion, curve: CertifiedCurve, tried: list[_SmallForest], truth: Any
 ) -> Report:
     """The report on the forests that were tried; ``truth`` are the labels of the rows that certify, or None."""
@@ -350,4 +350,4 @@ def _report(
     metrics = () if truth is None else paired_metrics(predictor, len(whole), truth)
     by_few = {len(small.members): predictor.predictions(small.score) for small in reversed(tried)}
     others = paired_losses(metrics, by_few, predictor.predictions(whole), forest.n_trees, criterion.target)
-    return report_on(criterion, estimate, forest.n_trees, "rows given", others=others)
+    return report_on_estimate(criterion, estimate, forest.n_trees, "rows given", others=others)

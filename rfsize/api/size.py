@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rfsize._util import Caution, choice, give, how_many, one_per_row, refuse_option_as_labels, refuse_unused, whole
-from rfsize.api.report import Report, finished, report_of, with_warnings
+from rfsize.api.report import Report, completed, make_report, with_warnings
 from rfsize.counting.collect import collect_outputs, outputs_of, outputs_of_votes
 from rfsize.counting.outputs import TreeOutputs, task_of, warnings_for, why_no_forest
 from rfsize.counting.task import Task, check_truth
@@ -216,7 +216,7 @@ def size(
     check_options(metric, tolerance, target=target, confidence=confidence, **options)
     read, which = with_target(model, target, oob=oob)
     criterion = _criterion(metric, tolerance, target=which, confidence=confidence, **options)
-    report = _report(read, X, y, criterion, oob=oob, groups=groups, max_rows=max_rows)
+    report = _sized(read, X, y, criterion, oob=oob, groups=groups, max_rows=max_rows)
     given_before = model.warnings if isinstance(model, TreeOutputs) else ()  # by rfsize.tree_outputs
     give(warning for warning in _warnings_about_rows(report) if warning not in given_before)
     return report
@@ -239,9 +239,7 @@ def _criterion(
     return make_criterion(metric, tolerance, target=target, confidence=confidence, **of_labels)
 
 
-def _report(
-    model: Any, X: Any, y: Any, criterion: Criterion, *, oob: bool, groups: Any, max_rows: Any = None
-) -> Report:
+def _sized(model: Any, X: Any, y: Any, criterion: Criterion, *, oob: bool, groups: Any, max_rows: Any = None) -> Report:
     """The report of `size`, whose warnings are not yet given."""
     if isinstance(model, Votes | TreeOutputs):
         what = "counted Votes" if isinstance(model, Votes) else "tree outputs"
@@ -250,7 +248,7 @@ def _report(
         outputs = _with_truth(model, y)
     else:
         outputs = _outputs(model, X, y, criterion, oob=oob, groups=groups, max_rows=max_rows)
-    report = finished(report_of(outputs, criterion))
+    report = completed(make_report(outputs, criterion))
     return with_warnings(report, *warnings_for(outputs, of_labels=report.criterion.of_labels))
 
 
@@ -424,7 +422,7 @@ def truncate(
     report = n_trees if isinstance(n_trees, Report) else None
     if n_trees is None and (max_bytes is None or X is not None or isinstance(read, TreeOutputs)):
         criterion = _criterion(metric, tolerance, target=which, confidence=confidence, **options)
-        report = _report(read, X, y, criterion, oob=oob, groups=groups)
+        report = _sized(read, X, y, criterion, oob=oob, groups=groups)
     else:
         reason = "n_trees sets the size, and the forest is not sized. Leave it out"
         if max_bytes is not None:

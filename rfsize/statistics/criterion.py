@@ -28,7 +28,7 @@ class Criterion:
     ----------
     metric : str or callable
         What must stay the same: "labels", "probabilities", "scores", a metric, or "importance"; "auto" is not resolved.
-        Of classes, `settled` resolves it by what the forest predicts.
+        Of classes, `with_defaults` resolves it by what the forest predicts.
     alpha : float
         Share of the rows that must stay the same; for labels, certificates and importances.
     tolerance : float or None

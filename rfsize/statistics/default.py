@@ -35,7 +35,9 @@ _RARE = 0.05
 _OF_VARIANCE, _OF_SPREAD = 0.02, 0.05
 
 
-def settled(criterion: Criterion, outputs: TreeOutputs, task: Callable[[], Task | None] | None = None) -> Criterion:
+def with_defaults(
+    criterion: Criterion, outputs: TreeOutputs, task: Callable[[], Task | None] | None = None
+) -> Criterion:
     """The criterion with a metric and a tolerance, for a forest with these outputs; labels if scores are not known.
 
     Parameters
