@@ -32,7 +32,7 @@ from rfsize.models.framework import read_forest, training_of
 from rfsize.models.model import Forest, Wrapper, dependence_of, learning_rate_of, wrapped_by
 from rfsize.models.rows import for_training, n_rows_of, open_rows
 from rfsize.statistics.criterion import Criterion, make_criterion
-from rfsize.statistics.metrics import MetricLike
+from rfsize.statistics.named_metrics import MetricLike
 from rfsize.training.grow import checked_criterion, grow_until_enough, most_trees, start_from_estimator
 from rfsize.training.stopping_rule import StoppingRule
 

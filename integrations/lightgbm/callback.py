@@ -36,7 +36,7 @@ from rfsize.models.model import dependence_of
 from rfsize.showing.text import headline
 from rfsize.statistics.criterion import make_criterion
 from rfsize.statistics.default import with_defaults
-from rfsize.statistics.metrics import MetricLike
+from rfsize.statistics.named_metrics import MetricLike
 from rfsize.training.grow import checked_criterion
 from rfsize.training.stopping_rule import StoppingRule
 

@@ -27,16 +27,8 @@ from rfsize.statistics.criterion import loss_of
 from rfsize.statistics.curve import TAIL, check_votes
 from rfsize.statistics.metric_estimate import problem_of
 from rfsize.statistics.metric_loss import WITHOUT_ONE, MetricLoss, metric_loss, shared_error
-from rfsize.statistics.metrics import (
-    Metric,
-    MetricLike,
-    check_direction,
-    clipping_of_rows,
-    metric_of,
-    predictions_for,
-    usual_metric,
-    value_of,
-)
+from rfsize.statistics.metrics import Metric, clipping_of_rows, value_of
+from rfsize.statistics.named_metrics import MetricLike, check_direction, metric_of, predictions_for, usual_metric
 from rfsize.statistics.row_errors import metric_error
 from rfsize.statistics.subforests import ForestParts
 

@@ -31,7 +31,8 @@ from rfsize.showing.text_of_results import importances_text
 from rfsize.statistics.criterion import Criterion
 from rfsize.statistics.curve import Estimate
 from rfsize.statistics.metric_estimate import few_rows
-from rfsize.statistics.metrics import Metric, MetricLike, check_direction, metric_of
+from rfsize.statistics.metrics import Metric
+from rfsize.statistics.named_metrics import MetricLike, check_direction, metric_of
 from rfsize.statistics.permutation import (
     PermutationLosses,
     centred_ranks,
@@ -200,7 +201,7 @@ class Importances(Result):
                 f"size(top={matter}) is about the other columns only"
             )
         why_infinite = f"more than {curve.sizes[-1]:,} trees would be needed, since some columns matter equally"
-        said = {"why_infinite": why_infinite, "notes": tuple(notes)}
+        said: dict[str, Any] = {"why_infinite": why_infinite, "notes": tuple(notes)}
         estimate = Estimate(curve, n_trees, self.n_rows, 0, self.votes_per_row, **said)
         report = report_on_estimate(criterion, estimate, self.available, "oob", copied=self.copied, groups=self.groups)
         return completed(with_warnings(report, *self.warnings))

@@ -33,17 +33,8 @@ from rfsize.showing.pages import score_page
 from rfsize.showing.plots import plot_score
 from rfsize.showing.text_of_results import score_text
 from rfsize.statistics.metric_loss import MetricLoss, loss_of_halves, metric_loss
-from rfsize.statistics.metrics import (
-    Metric,
-    MetricLike,
-    check_metric,
-    clipping_of_rows,
-    label_of,
-    metric_of,
-    usual_metric,
-    value_of,
-    value_or_nan,
-)
+from rfsize.statistics.metrics import Metric, clipping_of_rows, label_of, value_of, value_or_nan
+from rfsize.statistics.named_metrics import MetricLike, check_metric, metric_of, usual_metric
 from rfsize.statistics.row_errors import interval_within, metric_error
 
 _POINTS = 40  # of the curve

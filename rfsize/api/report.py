@@ -29,7 +29,8 @@ from rfsize.statistics.first_trees import (
 from rfsize.statistics.labels import LabelDetails, estimate_labels
 from rfsize.statistics.metric_estimate import estimate_metric
 from rfsize.statistics.metric_loss import MetricLoss
-from rfsize.statistics.metrics import MetricLike, clipping_of_rows, metric_of
+from rfsize.statistics.metrics import clipping_of_rows
+from rfsize.statistics.named_metrics import MetricLike, metric_of
 from rfsize.statistics.predictions import estimate_predictions
 from rfsize.statistics.row_errors import PairedCurve
 

@@ -22,7 +22,7 @@ from rfsize.models.model import Forest, Model, first_trees
 from rfsize.showing.warnings import warnings_of_bytes
 from rfsize.statistics.criterion import Criterion, check_options, make_criterion, resolve
 from rfsize.statistics.first_trees import refuse_to_certify, risk_target
-from rfsize.statistics.metrics import MetricLike, check_metric
+from rfsize.statistics.named_metrics import MetricLike, check_metric
 
 MAX_ROWS = 100_000
 """Number of rows that ``max_rows="auto"`` draws."""

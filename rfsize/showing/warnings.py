@@ -28,7 +28,8 @@ from rfsize.statistics.certify import CertifiedCurve
 from rfsize.statistics.criterion import Criterion, options_of
 from rfsize.statistics.curve import Estimate, LossCurve
 from rfsize.statistics.labels import FEWEST_ROWS
-from rfsize.statistics.metrics import Metric, goes_by_labels_alone, label_of, metric_of, value_or_nan
+from rfsize.statistics.metrics import Metric, label_of, value_or_nan
+from rfsize.statistics.named_metrics import goes_by_labels_alone, metric_of
 from rfsize.statistics.row_errors import PairedLoss, paired_metrics
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from typing import Any
 from rfsize._util import choice, positive, refuse_unused, share
 from rfsize.counting.outputs import VOTINGS
 from rfsize.exceptions import NotAForestError
-from rfsize.statistics.metrics import METRICS, MetricLike, goes_by_labels, is_metric, name_of, one_name, other_names
+from rfsize.statistics.metrics import METRICS
+from rfsize.statistics.named_metrics import MetricLike, goes_by_labels, name_of, one_name, other_names, scorer_of
 
 AVERAGES = ("micro", "macro")
 METHODS = ("auto", "plugin", "smooth")
@@ -227,7 +228,7 @@ def check_classes(n_classes: int, metric: str, average: str) -> None:
 def _checked_metric(metric: MetricLike) -> MetricLike:
     """rfsize's name of a metric; ``ValueError`` if it is none."""
     metric = one_name(metric)
-    if metric not in NAMES and not is_metric(metric):
+    if metric not in NAMES and not callable(metric) and scorer_of(metric) is None:
         advice = "; or a scikit-learn scorer, by its name or from sklearn.metrics.make_scorer"
         choice("metric", metric, NAMES, advice, others=other_names())
     return metric

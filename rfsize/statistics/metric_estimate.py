@@ -18,13 +18,8 @@ from rfsize.statistics.curve import (
     problem_of_votes,
 )
 from rfsize.statistics.metric_loss import MetricLoss, metric_loss
-from rfsize.statistics.metrics import (
-    Metric,
-    check_direction,
-    clipped_rows,
-    clipping_warnings,
-    metric_of,
-)
+from rfsize.statistics.metrics import Metric, clipped_rows, clipping_warnings
+from rfsize.statistics.named_metrics import check_direction, metric_of
 from rfsize.statistics.subforests import mean_of_subforests
 
 # With fewer rows outside the largest class, a note says how many there are. With fewer than _FEWEST_RANKED, out-of-bag

@@ -32,7 +32,8 @@ from rfsize.counting.task import seen_mask
 from rfsize.exceptions import FewVotesError, NotAForestError
 from rfsize.models.rows import ForwardReader, Rows
 from rfsize.statistics.curve import SEED, TAIL, LossCurve
-from rfsize.statistics.metrics import Metric, influence_of, predictions_for, value_of, values_of
+from rfsize.statistics.metrics import Metric, influence_of, value_of, values_of
+from rfsize.statistics.named_metrics import predictions_for
 from rfsize.statistics.row_errors import without_groups
 from rfsize.walking.leaves import checked_walk, quantised
 

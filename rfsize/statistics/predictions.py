@@ -35,7 +35,7 @@ from rfsize.statistics.curve import (
     no_votes_error,
     problem_of_votes,
 )
-from rfsize.statistics.metrics import no_scores_error
+from rfsize.statistics.named_metrics import no_scores_error
 
 SHARE_BEYOND = 0.05
 """Share of the rows beyond the 95th percentile."""

@@ -24,7 +24,8 @@ from rfsize._util import Bools, Floats, Int64s
 from rfsize.counting.outputs import TreeOutputs, sums_of
 from rfsize.counting.sums import N_BLOCKS
 from rfsize.statistics.curve import SEED
-from rfsize.statistics.metrics import Metric, predictions_for, value_or_nan, values_of
+from rfsize.statistics.metrics import Metric, value_or_nan, values_of
+from rfsize.statistics.named_metrics import predictions_for
 from rfsize.statistics.row_errors import delete_group_covariance, without_groups
 
 SIZES = (1, 2, 3, 5, 9, 19, 37)

@@ -35,7 +35,8 @@ from rfsize.showing.pages import fraction_page
 from rfsize.showing.plots import plot_fractions
 from rfsize.showing.text_of_results import fraction_text
 from rfsize.statistics.metric_loss import shared_error
-from rfsize.statistics.metrics import SQUARED_ERROR, Metric, check_direction, metric_on_rows, value_of
+from rfsize.statistics.metrics import SQUARED_ERROR, Metric, value_of
+from rfsize.statistics.named_metrics import check_direction, metric_on_rows
 from rfsize.statistics.row_errors import expected_gains, metric_covariance
 from rfsize.statistics.subforests import ForestParts
 

@@ -32,7 +32,7 @@ from rfsize.models.rows import for_training, n_rows_of
 from rfsize.models.training import ForestInTraining, Trainer
 from rfsize.statistics.criterion import Criterion, make_criterion, resolve
 from rfsize.statistics.default import with_defaults
-from rfsize.statistics.metrics import MetricLike, check_direction, metric_on_rows
+from rfsize.statistics.named_metrics import MetricLike, check_direction, metric_on_rows
 from rfsize.training.stopping_rule import StoppingRule
 
 _MOST_TREES = 5000
