@@ -427,8 +427,9 @@ def truncate(
         reason = "n_trees sets the size, and the forest is not sized. Leave it out"
         if max_bytes is not None:
             reason = "max_bytes sets the size, and without X the forest is not sized. Give X, or leave it out"
-        options |= {"metric": None if metric == "auto" else metric, "tolerance": tolerance, "target": target}
-        refuse_unused(reason, X=X, y=y, oob=oob or None, groups=groups, confidence=confidence, **options)
+        options |= {"metric": None if metric == "auto" else metric, "tolerance": tolerance}
+        options |= {"target": target, "confidence": confidence}
+        refuse_unused(reason, X=X, y=y, oob=oob or None, groups=groups, **options)
     kept = _n_kept(forest, n_trees, report) if n_fitting is None else n_fitting
     if max_bytes is not None:
         about_rows = () if report is None else _warnings_about_rows(report)
