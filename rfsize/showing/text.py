@@ -317,23 +317,19 @@ def remarks(report: Report) -> list[str]:
 
 def notes(report: Report) -> list[str]:
     """What the report adds to T*."""
-    details, of_size = report.estimate.details, list(report.estimate.notes)
+    details, of_details = report.estimate.details, []
     if isinstance(details, LabelDetails):
-        of_size = _notes_on_labels(report, details)
+        of_details = _notes_on_labels(report, details)
     elif isinstance(details, CertificateDetails):
-        of_size = _own_predict(details)
-    return [*filter(None, [report.criterion.basis]), *of_size]
+        of_details = _own_predict(details)
+    return [*filter(None, [report.criterion.basis]), *report.estimate.notes, *of_details]
 
 
 def _notes_on_labels(report: Report, details: LabelDetails) -> list[str]:
     few = {}
     if report.criterion.average == "micro" and len(details.label_shares) == 2:
         few = details.classes_of_few_rows(report.estimate.n_rows)
-    noted = [
-        *filter(None, [details.tie_warning]),
-        *(_few_rows(label, n_rows) for label, n_rows in few.items() if n_rows),
-        *_own_predict(details),
-    ]
+    noted = [_few_rows(label, n_rows) for label, n_rows in few.items() if n_rows] + _own_predict(details)
     if report.enough and (details.below_alpha or 0.0) >= _MANY_BELOW:
         share, level = in_round_percent(details.below_alpha or 0.0), level_in_words(report.criterion)
         keep = f"{share} of rows keep their label with a probability below {level}"

@@ -107,27 +107,13 @@ class ClassCounts:
         """From arrays of shape (n_classes,)."""
         return cls(*(tuple(map(int, sums)) for sums in (rows, disagreements, trees)))
 
-    @property
-    def disagreement(self) -> float:
-        """Share of all rows that get another answer than from all trees."""
-        return sum(self.disagreements) / sum(self.rows)
-
-    @property
-    def mean_trees(self) -> float:
-        """Mean number of trees used for a row."""
-        return sum(self.trees) / sum(self.rows)
-
     def by_class(self, labels: Sequence[Any]) -> list[ClassOutcome]:
         """One outcome for each class."""
-        total = sum(self.rows)
-        outcomes = []
-        for label, rows, *sums in zip(labels, self.rows, self.disagreements, self.trees, strict=True):
-            outcomes.append(ClassOutcome(label, rows / total, *(of / rows if rows else math.nan for of in sums)))
-        return outcomes
-
-    def to_dict(self) -> dict[str, Any]:
-        """The three counts as plain lists."""
-        return {name: list(getattr(self, name)) for name in COUNTS}
+        total, sums = sum(self.rows), zip(labels, self.rows, self.disagreements, self.trees, strict=True)
+        return [
+            ClassOutcome(label, rows / total, *(of_rows / rows if rows else math.nan for of_rows in of_class))
+            for label, rows, *of_class in sums
+        ]
 
 
 @dataclass(frozen=True)
@@ -185,8 +171,8 @@ class Certificate:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values that ``json`` can write, without α."""
-        more = {"confidence": self.confidence, "average": self.average, "forest": self.forest}
-        return {**self.counts.to_dict(), **more}
+        counts = {name: list(getattr(self.counts, name)) for name in COUNTS}
+        return {**counts, "confidence": self.confidence, "average": self.average, "forest": self.forest}
 
     def __str__(self) -> str:
         of = "of each class's rows" if self.average == "macro" else "of the rows"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rfsize._util import choice, positive, refuse_unused, share
@@ -110,9 +110,6 @@ class Criterion:
         return 1.0 - self.alpha if self.takes_alpha else float(self.tolerance or 0.0)
 
 
-_USUAL = {field.name: field.default for field in fields(Criterion)}
-
-
 def options_of(criterion: Criterion) -> dict[str, Any]:
     """The arguments of `rfsize.size` and `rfsize.grow` that ask for a criterion, without those that are the default."""
     options: dict[str, Any] = {"alpha": criterion.alpha} if criterion.takes_alpha else {"metric": criterion.metric}
@@ -120,7 +117,8 @@ def options_of(criterion: Criterion) -> dict[str, Any]:
         target = None if criterion.is_shrunk else criterion.target
         options = {"metric": criterion.metric, "target": target, "confidence": criterion.confidence, **options}
     options |= {"tolerance": criterion.tolerance, "n_trees": criterion.n_trees, "top": criterion.top}
-    options |= {name: value for name in ("voting", "average") if (value := getattr(criterion, name)) != _USUAL[name]}
+    options["voting"] = None if criterion.voting == "auto" else criterion.voting
+    options["average"] = None if criterion.average == "micro" else criterion.average
     return {name: value for name, value in options.items() if value is not None}
 
 
