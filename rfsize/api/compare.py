@@ -20,8 +20,7 @@ from scipy.stats import t as student
 from rfsize._util import Floats, Int64s, class_indices, give, how_many
 from rfsize.counting.outputs import TreeOutputs, distinct, sums_of, warnings_for
 from rfsize.exceptions import FewVotesError
-from rfsize.showing.html import Result
-from rfsize.showing.pages import comparison_page
+from rfsize.showing.html import Result, comparison_page
 from rfsize.showing.text_of_results import comparison_text
 from rfsize.statistics.criterion import loss_of
 from rfsize.statistics.curve import TAIL, check_votes

@@ -24,8 +24,7 @@ from rfsize.exceptions import ForestWarning
 from rfsize.models.columns import places_of
 from rfsize.models.model import dependence_of, learning_rate_of
 from rfsize.models.rows import Rows
-from rfsize.showing.html import Result
-from rfsize.showing.pages import importances_page
+from rfsize.showing.html import Result, importances_page
 from rfsize.showing.plots import plot_importances
 from rfsize.showing.text_of_results import importances_text
 from rfsize.statistics.criterion import Criterion

@@ -28,8 +28,7 @@ from rfsize.counting.outputs import TreeOutputs, coverage_of_means, means_of, pr
 from rfsize.counting.task import Task, check_truth
 from rfsize.exceptions import FewVotesError
 from rfsize.models.model import learning_rate_of
-from rfsize.showing.html import Result
-from rfsize.showing.pages import score_page
+from rfsize.showing.html import Result, score_page
 from rfsize.showing.plots import plot_score
 from rfsize.showing.text_of_results import score_text
 from rfsize.statistics.metric_loss import MetricLoss, loss_of_halves, metric_loss
@@ -231,12 +230,11 @@ def known_out_of_bag(
                 f"these outputs are of {outputs.source}, and an out-of-bag score takes the training rows: give "
                 "rfsize.tree_outputs(model, X, y, oob=True). For other rows, score the model's own predict"
             )
-    else:
-        if X is None:
-            raise ValueError("X is missing: give all training rows, in the order of training")
-        check = check_truth if metric is None else partial(check_metric, metric, has_loss=has_loss)
-        outputs = collect_outputs(Task.of(model, X, y, oob=True, groups=groups, check=check), means=True)
-    return outputs
+        return outputs
+    if X is None:
+        raise ValueError("X is missing: give all training rows, in the order of training")
+    check = check_truth if metric is None else partial(check_metric, metric, has_loss=has_loss)
+    return collect_outputs(Task.of(model, X, y, oob=True, groups=groups, check=check), means=True)
 
 
 def _score(outputs: TreeOutputs, metric: Metric) -> OobScore:

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 from rfsize._util import Caution, share, whole
 from rfsize.counting.outputs import TreeOutputs, distinct, predictor_of, sums_of, why_no_forest
 from rfsize.exceptions import NotAForestError, RfsizeError
-from rfsize.showing.html import Result
-from rfsize.showing.pages import report_page
+from rfsize.showing.html import Result, report_page
 from rfsize.showing.plots import plot_report
 from rfsize.showing.text import RARE, notes, report_text
 from rfsize.showing.warnings import harms_of_cut, warnings_of_size

@@ -30,8 +30,7 @@ from rfsize.models.framework import read_forest, training_of
 from rfsize.models.link import Predictor
 from rfsize.models.rows import n_rows_of
 from rfsize.models.training import Trainer
-from rfsize.showing.html import Result
-from rfsize.showing.pages import fraction_page
+from rfsize.showing.html import Result, fraction_page
 from rfsize.showing.plots import plot_fractions
 from rfsize.showing.text_of_results import fraction_text
 from rfsize.statistics.metric_loss import shared_error
