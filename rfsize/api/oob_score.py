@@ -234,7 +234,7 @@ def known_out_of_bag(
     if X is None:
         raise ValueError("X is missing: give all training rows, in the order of training")
     check = check_truth if metric is None else partial(check_metric, metric, has_loss=has_loss)
-    return collect_outputs(Task.of(model, X, y, oob=True, groups=groups, check=check), means=True)
+    return collect_outputs(Task.checked(model, X, y, oob=True, groups=groups, check=check), means=True)
 
 
 def _score(outputs: TreeOutputs, metric: Metric) -> OobScore:

@@ -173,10 +173,10 @@ def shrink(
     criterion = resolve(criterion, forest.classes.size)
     if n_trees is not None:
         whole("n_trees", n_trees, at_least=1, at_most=forest.n_trees - 1)
-    task = Task.of(forest, X, y, check=check_truth)
+    task = Task.checked(forest, X, y, check=check_truth)
     refuse_training_rows(task)
     truth = None if y is None else one_per_row(y, task.n_rows)
-    certify, refit, held_out = _split(leaves_of(task), None if rows is None else leaves_of(Task.of(forest, rows)))
+    certify, refit, held_out = _split(leaves_of(task), None if rows is None else leaves_of(Task.checked(forest, rows)))
     criterion = with_metric(criterion, task.predictor, refit.whole)
     criterion = with_spread(criterion, task.predictor, refit.whole, None if forest.classes.size else truth)
     shrinking = _Shrinking(forest, certify, refit, held_out, task.predictor, risk_target(criterion, forest.digest))

@@ -278,7 +278,7 @@ def _outputs(model: Any, X: Any, y: Any, criterion: Criterion, *, oob: bool, gro
     forest: Model = model if criterion.target == "model" else read_forest(model)
     criterion = resolve(criterion, forest.classes.size)
     check = partial(check_metric, criterion.metric) if criterion.kind == "metric" else check_truth
-    task = Task.of(forest, X, y, oob=oob, groups=groups, check=check)
+    task = Task.checked(forest, X, y, oob=oob, groups=groups, check=check)
     if criterion.target == "model":
         risk_target(criterion, None).check_rows(np.array([task.n_rows]), [""])
     return collect_outputs(task) if max_rows is None else _outputs_of_drawn_rows(task, max_rows)

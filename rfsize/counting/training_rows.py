@@ -197,7 +197,7 @@ def fresh_rows(
     forest = read_model(model, missing=missing)
     if casts_votes:
         refuse_regression(forest)
-    task = Task.of(forest, X, threshold=threshold)
+    task = Task.checked(forest, X, threshold=threshold)
     refuse_training_rows(task)
     give(learning_rate_of(forest, labels_at=task.threshold if casts_votes else None))
     return task

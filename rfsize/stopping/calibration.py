@@ -6,6 +6,7 @@ the operations of `IntervalRule.on`, and the labels and numbers that a compiled 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -55,21 +56,21 @@ class RuleFamily:
     ----------
     factors : ndarray of float64, shape (n_rules,)
         Descending. They depend only on the forest. If rows chose them, they would be no fixed sequence to test.
-    low, high : float
-        −∞ as ``low`` leaves the upper bound alone.
     scale, share : ndarray of float64, shape (T,)
-    origin : float
     n_classes : int
         1 for a regression.
+    low, high : float
+        −∞ as ``low`` leaves the upper bound alone.
+    origin : float
     """
 
     factors: Floats
-    low: float
-    high: float
     scale: Floats
     share: Floats
-    origin: float
     n_classes: int
+    low: float = -math.inf
+    high: float = 0.0
+    origin: float = 0.0
 
     def count(self, number: Floats, differs: Bools, final: Int64s) -> Int64s:
         """What the rules do on rows.
@@ -170,8 +171,9 @@ def _by_scores(trees: Task, target: RiskTarget) -> tuple[IntervalRule, Certifica
         width = 2.0 * (float(np.max(reach / scale.share)) + abs(cut)) or 1.0
         schedule = _lead_schedule(trees, forest, scale, width)
     factors = factors_for(width, schedule)
-    bounds = (cut, cut) if forest.n_scores == 1 else (-np.inf, 0.0)
-    family = RuleFamily(factors, *bounds, schedule, scale.share, scale.origin, len(forest.classes))
+    low, high = (cut, cut) if forest.n_scores == 1 else (-math.inf, 0.0)
+    bounds = {"low": low, "high": high, "origin": scale.origin}
+    family = RuleFamily(factors, schedule, scale.share, len(forest.classes), **bounds)
     every = 1 if forest.is_forest else CHECK_EVERY
     read = partial(_exits_of_sums, forest=forest, family=family, drift=scale.drift, every=every)
     chosen, certificate = _tested(trees, target, "values", family, read, has_pool=not forest.is_forest)
@@ -242,7 +244,7 @@ def _by_votes(trees: Task, target: RiskTarget) -> tuple[VoteRule, Certificate]:
     n_trees, n_classes = trees.forest.n_trees, trees.forest.classes.size
     schedule, n_used = margin_schedule(n_trees), np.arange(1, n_trees + 1)
     factors = factors_for(1.0, schedule)
-    family = RuleFamily(factors, -np.inf, 0.0, schedule, n_used.astype(np.float64), 0.0, n_classes)
+    family = RuleFamily(factors, schedule, n_used.astype(np.float64), n_classes)
     read = partial(_exits_of_votes, family=family)
     chosen, certificate = _tested(trees, target, "votes", family, read, has_pool=False)
     margin = np.append(1, np.clip(np.ceil(factors[chosen] * schedule * n_used), 1, n_used + 1)).astype(np.int32)
@@ -278,7 +280,7 @@ def _by_spread(trees: Task, target: RiskTarget) -> tuple[SpreadRule, Certificate
     first = SpreadRule(0.0, pooled, _PRIOR_TREES, CHECK_EVERY, *of_target)
     limits = np.concatenate([[0.0], target.tolerance * np.geomspace(*_LIMITS, N_FACTORS - 1)])
     ones = np.ones(forest.n_trees)
-    family = RuleFamily(-limits, -np.inf, 0.0, ones, ones, 0.0, max(1, n_classes))
+    family = RuleFamily(-limits, ones, ones, max(1, n_classes))
     read = partial(_exits_of_spread, forest=forest, rule=first, family=family)
     chosen, certificate = _tested(trees, target, "values", family, read, has_pool=True)
     if chosen < 0:

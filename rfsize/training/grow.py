@@ -177,7 +177,7 @@ def grow(
     missing = None if is_as_trained else training_of(data).missing_in(data)
 
     def on_validation(model: Any) -> Task:
-        return Task.of(read_forest(model, missing=missing), X_val, threshold=threshold)
+        return Task.checked(read_forest(model, missing=missing), X_val, threshold=threshold)
 
     return grow_until_enough(growth, rule, on_validation, y_val)
 
@@ -299,7 +299,7 @@ def start_from_estimator(
 def _reads_task(forest: ForestInTraining, trainer: Trainer, X: Any) -> Callable[[], Task]:
     def task() -> Task:
         options: dict[str, Any] = {"threshold": trainer.threshold, "sample_weight": trainer.weight, "groups": "rows"}
-        return replace(Task.of(forest.booster(), X, trainer.label, oob=True, **options), groups=trainer.groups)
+        return replace(Task.checked(forest.booster(), X, trainer.label, oob=True, **options), groups=trainer.groups)
 
     return task
 
