@@ -407,12 +407,7 @@ def truncate(
     >>> bool((small.predict(X[1000:]) == boosted.predict(X[1000:])).mean() > 0.95)
     True
     """
-    if isinstance(model, Votes):
-        raise ValueError("truncate cuts a model, found counted Votes; size them, then truncate(model, n_trees=report)")
-    if isinstance(X, Report):
-        raise ValueError("X is a report: to cut the model to its size, write truncate(model, n_trees=report)")
-    if n_trees is not None and max_bytes is not None:
-        raise ValueError("n_trees and max_bytes both say how large the forest may be: give one of them")
+    _refuse_misplaced(model, X, n_trees, max_bytes)
     refuse_option_as_labels(y)
     options: dict[str, Any] = {"alpha": alpha, "average": average, "voting": voting}
     check_options(metric, tolerance, target=target, confidence=confidence, **options)
@@ -435,6 +430,16 @@ def truncate(
         about_rows = () if report is None else _warnings_about_rows(report)
         give((*about_rows, *warnings_of_bytes(max_bytes, kept, forest.n_trees, report)))
     return cast(_Model, first_trees(forest, kept))
+
+
+def _refuse_misplaced(model: Any, X: Any, n_trees: Any, max_bytes: Any) -> None:
+    """Raise ``ValueError`` if arguments of `truncate` are meant as others, or say the same."""
+    if isinstance(model, Votes):
+        raise ValueError("truncate cuts a model, found counted Votes; size them, then truncate(model, n_trees=report)")
+    if isinstance(X, Report):
+        raise ValueError("X is a report: to cut the model to its size, write truncate(model, n_trees=report)")
+    if n_trees is not None and max_bytes is not None:
+        raise ValueError("n_trees and max_bytes both say how large the forest may be: give one of them")
 
 
 def _n_kept(forest: Model, n_trees: Any, report: Report | None) -> int:
