@@ -73,13 +73,6 @@ def shortened(name: Any) -> str:
 # Criteria
 
 
-def title_of(criterion: Criterion) -> str:
-    """What T* of labels, predictions or a metric is called, such as "T*(0.99)"."""
-    if criterion.kind == "labels":
-        return f"T*({criterion.alpha!r}{', macro' if criterion.average == 'macro' else ''})"
-    return f"T*({criterion.name} within {level_in_words(criterion)})"
-
-
 def axis_label(criterion: Criterion) -> str:
     """What is drawn over the number of trees: the share that stays the same, or the loss."""
     is_macro = criterion.average == "macro"
@@ -172,9 +165,12 @@ def signed(change: float, how_sure: str = "") -> str:
 
 def headline(report: Report) -> str:
     """T* in a few words, such as ``T*(0.99) = 613 (480 to 790)``."""
-    if report.estimate.is_bound:
-        return f"{title_of(report.criterion)} is at most {in_words(report.n_trees)}"
-    return f"{title_of(report.criterion)} = {in_words(report.n_trees)} ({from_to(report.interval)})"
+    criterion, n_trees = report.criterion, in_words(report.n_trees)
+    level = f"{criterion.name} within {level_in_words(criterion)}"
+    if criterion.kind == "labels":
+        level = f"{criterion.alpha!r}{', macro' if criterion.average == 'macro' else ''}"
+    size = f"is at most {n_trees}" if report.estimate.is_bound else f"= {n_trees} ({from_to(report.interval)})"
+    return f"T*({level}) {size}"
 
 
 def report_text(report: Report) -> str:
@@ -249,12 +245,8 @@ def _how_sure(report: Report) -> str:
     interval = f"95 % interval {from_to(report.interval)}"
     if not report.criterion.is_training:
         return f"({interval})"
-    return f"({_confidence(report)} sure; T* is about {in_words(report.n_trees)}, {interval})"
-
-
-def _confidence(report: Report) -> str:
-    """How sure a forest in training must be large enough."""
-    return f"{100.0 * float(report.criterion.confidence or 0.0):g} %"
+    confidence = in_percent(report.criterion.confidence or 0.0)
+    return f"({confidence} sure; T* is about {in_words(report.n_trees)}, {interval})"
 
 
 def _needed(report: Report, trees: str) -> str:
@@ -265,8 +257,8 @@ def _needed(report: Report, trees: str) -> str:
     if math.isinf(report.n_trees):
         return f"{trees} {are} not enough"
     if report.n_trees <= report.available:
-        sure = report.upper(float(report.criterion.confidence or 0.0))
-        up_to = f"up to {in_words(sure)} are needed to be {_confidence(report)} sure"
+        confidence = report.criterion.confidence or 0.0
+        up_to = f"up to {in_words(report.upper(confidence))} are needed to be {in_percent(confidence)} sure"
         return f"{trees} may not be enough: {up_to}"
     if report.estimate.is_bound:
         return f"{trees} {are} {how_likely(report)}not enough: up to {needed} may be needed"
