@@ -21,10 +21,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rfsize._util import Floats, Int64s, give, refuse_unused
+from rfsize._util import Floats, Int64s, give
 from rfsize.counting.collect import collect_outputs
 from rfsize.counting.groups import warning_of_copies
-from rfsize.counting.outputs import TreeOutputs, coverage_of_means, means_of, predictor_of, sums_of, task_of
+from rfsize.counting.outputs import (
+    TreeOutputs,
+    coverage_of_means,
+    given_outputs,
+    means_of,
+    predictor_of,
+    sums_of,
+    task_of,
+)
 from rfsize.counting.task import Task, check_truth
 from rfsize.exceptions import FewVotesError
 from rfsize.models.model import learning_rate_of
@@ -223,8 +231,7 @@ def known_out_of_bag(
     if y is None and (not isinstance(model, TreeOutputs) or model.y is None):
         raise ValueError("y is missing: a score needs the truth of the training rows")
     if isinstance(model, TreeOutputs):
-        refuse_unused("tree outputs already hold their rows. Leave it out", X=X, groups=groups)
-        outputs = model if y is None else model.with_truth(y, model.sample_weight)
+        outputs = given_outputs(model, y, X=X, groups=groups)
         if outputs.source != "oob":
             raise ValueError(
                 f"these outputs are of {outputs.source}, and an out-of-bag score takes the training rows: give "

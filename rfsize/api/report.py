@@ -445,19 +445,17 @@ def _compared_with_all(report: Report) -> tuple[Report, list[Caution]]:
     assert report.outputs is not None
     assert isinstance(curve, CertifiedCurve)
     outputs, n_trees = distinct(report.outputs), int(report.n_trees)
-    shares, scores = curve.label_shares, outputs.scores
+    scores, y, weight = outputs.scores, outputs.y, outputs.sample_weight
     if n_trees >= outputs.n_trees or scores is None or not scores.are_finite():
         return report, []
-    has_limit = why_no_forest(outputs) is None
-    if not has_limit and outputs.y is not None:
+    if y is not None and why_no_forest(outputs) is not None:
         report = replace(report, others=losses_of_first_trees(outputs, sorted({max(1, n_trees // 4), n_trees})))
     if report.criterion.metric != "labels":
         return report, []
-    truth = [None if given is None else given[scores.number] for given in (outputs.y, outputs.sample_weight)]
-    is_compared = outputs.y is not None or min(shares.values()) < RARE
+    is_compared = y is not None or min(curve.label_shares.values()) < RARE
     few = scores_of_first_trees(outputs, [n_trees])[0] if is_compared else None
-    predictor = predictor_of(outputs)
-    return report, harms_of_cut(predictor, few, scores.mean, shares, "model", *truth, has_limit=has_limit)
+    truth = [None if given is None else given[scores.number] for given in (y, weight)]
+    return report, harms_of_cut(report, predictor_of(outputs), few, scores.mean, *truth)
 
 
 def with_warnings(report: Report, *warnings: Caution) -> Report:

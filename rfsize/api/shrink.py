@@ -192,7 +192,7 @@ def shrink(
     kept = [small for small in tried if len(small.members) == report.n_kept]
     harms = []
     if kept and criterion.of_labels:
-        harms = harms_of_cut(task.predictor, kept[0].score, certify.whole, curve.label_shares, "chosen", truth)
+        harms = harms_of_cut(report, task.predictor, kept[0].score, certify.whole, truth)
     report = replace(report, warnings=(*report.warnings, *warnings_of_size(report, harms)))
     give((*learning_rate_of(forest), *report.warnings))
     if kept:

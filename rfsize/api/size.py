@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from rfsize._util import Caution, choice, give, how_many, one_per_row, refuse_option_as_labels, refuse_unused, whole
 from rfsize.api.report import Report, completed, make_report, with_warnings
 from rfsize.counting.collect import collect_outputs, outputs_of, outputs_of_votes
-from rfsize.counting.outputs import TreeOutputs, task_of, warnings_for, why_no_forest
+from rfsize.counting.outputs import TreeOutputs, given_outputs, task_of, warnings_for, why_no_forest
 from rfsize.counting.task import Task, check_truth
 from rfsize.counting.training_rows import warning_of_training_rows
 from rfsize.counting.votes import Votes
@@ -241,11 +241,12 @@ def _criterion(
 
 def _sized(model: Any, X: Any, y: Any, criterion: Criterion, *, oob: bool, groups: Any, max_rows: Any = None) -> Report:
     """The report of `size`, whose warnings are not yet given."""
-    if isinstance(model, Votes | TreeOutputs):
-        what = "counted Votes" if isinstance(model, Votes) else "tree outputs"
-        of_rows = {"X": X, "oob": oob or None, "groups": groups, "max_rows": max_rows}
-        refuse_unused(f"{what} already hold their rows. Leave it out", **of_rows)
-        outputs = _with_truth(model, y)
+    of_rows = {"X": X, "oob": oob or None, "groups": groups, "max_rows": max_rows}
+    if isinstance(model, TreeOutputs):
+        outputs = given_outputs(model, y, **of_rows)
+    elif isinstance(model, Votes):
+        refuse_unused("counted Votes hold their rows, and no scores, which metrics need. Leave it out", y=y, **of_rows)
+        outputs = outputs_of_votes(model)
     else:
         outputs = _outputs(model, X, y, criterion, oob=oob, groups=groups, max_rows=max_rows)
     report = completed(make_report(outputs, criterion))
@@ -257,14 +258,6 @@ def _warnings_about_rows(report: Report) -> tuple[Caution, ...]:
     assert report.outputs is not None
     of_forest = warnings_for(report.outputs, of_labels=report.criterion.of_labels)
     return (*of_forest, *report.estimate.warnings)
-
-
-def _with_truth(given: Votes | TreeOutputs, y: Any) -> TreeOutputs:
-    """The outputs that a user gave in place of a model and rows, with ``y`` if it is given only now."""
-    if isinstance(given, Votes):
-        refuse_unused("metrics need the trees' scores, and counted Votes have none. Leave it out", y=y)
-        return outputs_of_votes(given)
-    return given if y is None else given.with_truth(y, given.sample_weight)
 
 
 def _outputs(model: Any, X: Any, y: Any, criterion: Criterion, *, oob: bool, groups: Any, max_rows: Any) -> TreeOutputs:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rfsize._util import Caution, Floats, how_many, in_percent, printable
-from rfsize.counting.outputs import predictor_of
+from rfsize.counting.outputs import predictor_of, why_no_forest
 from rfsize.exceptions import LabelsOnlyWarning, NotConvergedWarning
 from rfsize.models.link import Predictor
 from rfsize.showing.text import (
@@ -217,36 +217,24 @@ def warnings_of_bytes(max_bytes: int, kept: int, n_trees: int, report: Report | 
 
 
 def harms_of_cut(
-    predictor: Predictor,
-    few: Floats | None,
-    whole: Floats,
-    shares: dict[Any, float],
-    target: str,
-    y: Any = None,
-    weight: Any = None,
-    *,
-    has_limit: bool = True,
+    report: Report, predictor: Predictor, few: Floats | None, whole: Floats, y: Any = None, weight: Any = None
 ) -> list[Caution]:
-    """Warnings about what else a forest loses that was cut for its labels.
+    """Warnings about what else a forest loses that was cut for its labels, by a certificate.
 
     Parameters
     ----------
+    report : Report
     predictor : Predictor
         Turns mean scores into probabilities.
     few, whole : ndarray, shape (n_rows, n_scores)
         Mean scores of the smaller forest and of all trees. Without ``few``, only labels are compared with
         probabilities.
-    shares : dict of class label to float
-        Share of the rows to which all trees give each class.
-    target : {"model", "chosen"}
-        Whether the smaller forest has the first trees, or chosen ones.
     y, weight : ndarray, shape (n_rows,), optional
         The truth and weights of the rows. Without ``y``, only the probabilities of rare classes are compared.
-    has_limit : bool, default True
-        Whether metrics can be sized against an unlimited forest; boosted trees have none.
     """
-    by_all = predictor.predictions(whole)
-    of_target = {"target": target} if target == "model" else {}
+    by_all, outputs, curve = predictor.predictions(whole), report.outputs, report.estimate.curve
+    assert isinstance(curve, CertifiedCurve)
+    shares, of_target = curve.label_shares, {} if report.criterion.is_shrunk else {"target": "model"}
     harms = _unlabelled_classes(shares, by_all.mean(axis=0).tolist(), **of_target)
     if few is None:
         return harms
@@ -260,9 +248,10 @@ def harms_of_cut(
     with np.errstate(invalid="ignore"):
         losses = [(metric, PairedLoss.of(metric, by_few, by_all)) for metric in metrics if metric.name in _TOLERANCE]
     losses = [(metric, loss) for metric, loss in losses if np.isfinite(loss.lost)]
+    has_limit = outputs is not None and why_no_forest(outputs) is None
     for metric, loss in losses:
         advice = keep_probabilities
-        if target == "model" and has_limit:
+        if has_limit:
             advice = {"metric": metric.name, "tolerance": _TOLERANCE[metric.name], "target": "limit"}
         if metric.is_ranking or rare.any():
             harms += _measured_harm(metric, loss, by_all, advice)
