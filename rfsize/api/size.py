@@ -12,10 +12,9 @@ from numpy.typing import ArrayLike
 
 from rfsize._util import Caution, choice, give, how_many, one_per_row, refuse_option_as_labels, refuse_unused, whole
 from rfsize.api.report import Report, completed, make_report, with_warnings
-from rfsize.counting.collect import collect_outputs, outputs_of, outputs_of_votes
+from rfsize.counting.collect import collect_outputs, outputs_of_votes
 from rfsize.counting.outputs import TreeOutputs, given_outputs, task_of, warnings_for, why_no_forest
 from rfsize.counting.task import Task, check_truth
-from rfsize.counting.training_rows import warning_of_training_rows
 from rfsize.counting.votes import Votes
 from rfsize.models.framework import read_forest, read_model, read_to_cut
 from rfsize.models.model import Forest, Model, first_trees
@@ -266,6 +265,9 @@ def _outputs(model: Any, X: Any, y: Any, criterion: Criterion, *, oob: bool, gro
         refuse_to_certify("oob" if oob else "rows given")
         reason = "a certificate uses all rows, and fewer rows would certify no smaller forest. Leave it out"
         refuse_unused(reason, max_rows=max_rows)
+    if oob:
+        reason = "out of bag the proof of the bags needs all rows. Leave it out, or give rows that no tree saw"
+        refuse_unused(reason, max_rows=max_rows)
     if X is None:
         raise ValueError("X is missing: give rows the forest was not trained on, or the training rows with oob=True")
     forest: Model = model if criterion.target == "model" else read_forest(model)
@@ -279,22 +281,14 @@ def _outputs(model: Any, X: Any, y: Any, criterion: Criterion, *, oob: bool, gro
 
 def _outputs_of_drawn_rows(task: Task, max_rows: int | str) -> TreeOutputs:
     """The outputs on ``max_rows`` random rows; beyond them, only the noise of the trees makes T* uncertain."""
-    if task.bags is not None:
-        raise ValueError(
-            "max_rows draws some of the rows, and out of bag the proof of the bags needs all of them: leave "
-            "max_rows out, or give rows that the forest was not trained on"
-        )
     if isinstance(max_rows, str):
         choice("max_rows", max_rows, ("auto",), "; or give a number of rows")
         max_rows = MAX_ROWS
-    n_rows = whole("max_rows", max_rows, at_least=1)
-    of_rows = warning_of_training_rows(task)
-    if n_rows < task.n_rows:
-        drawn = np.sort(np.random.default_rng(0).choice(task.n_rows, n_rows, replace=False))
-        y = None if task.y is None else one_per_row(task.y, task.n_rows)[drawn]
-        task = replace(task, X=task.X.pick(drawn), y=y)
-    outputs = outputs_of(task).with_truth(task.y)
-    return replace(outputs, warnings=(*of_rows, *outputs.warnings))
+    if whole("max_rows", max_rows, at_least=1) >= task.n_rows:
+        return collect_outputs(task)
+    drawn = np.sort(np.random.default_rng(0).choice(task.n_rows, max_rows, replace=False))
+    y = None if task.y is None else one_per_row(task.y, task.n_rows)[drawn]
+    return collect_outputs(replace(task, X=task.X.pick(drawn), y=y), of_all=task)
 
 
 def truncate(

@@ -491,6 +491,9 @@ class StopTable:
 
     def _mean(self, name: Literal["trees", "disagreement"]) -> float:
         """Mean number of trees, or share of the rows that differ; NaN if not known."""
+        if self.certificate is not None:
+            counts = self.certificate.counts
+            return sum(counts.trees if name == "trees" else counts.disagreements) / sum(counts.rows)
         return sum(outcome.share * getattr(outcome, name) for outcome in self.by_class() if outcome.share != 0.0)
 
     def _known(self, name: Literal["trees", "disagreement"]) -> float:
