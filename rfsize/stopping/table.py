@@ -11,12 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize._files import require
-from rfsize._util import MAX_CLASSES, choice, how_many, in_percent, refuse_unused, warn, whole
+from rfsize._util import MAX_CLASSES, choice, give, how_many, in_percent, refuse_unused, warn, whole
 from rfsize.counting.outputs import TreeOutputs
-from rfsize.counting.training_rows import fresh_rows
+from rfsize.counting.task import Task
+from rfsize.counting.training_rows import refuse_training_rows
 from rfsize.counting.votes import Votes
 from rfsize.exceptions import LabelsOnlyWarning, NotAForestError
-from rfsize.models.model import Forest
+from rfsize.models.framework import read_model
+from rfsize.models.model import Forest, learning_rate_of
 from rfsize.statistics.certify import Certificate, ClassOutcome
 from rfsize.statistics.criterion import PREDICTIONS, check_tolerance, make_criterion, resolve
 from rfsize.statistics.first_trees import risk_target
@@ -250,9 +252,11 @@ class StopTable:
         criterion = make_criterion(metric, tolerance, target="model", confidence=confidence, **of_labels)
         if metric != "labels" and average != "macro":
             refuse_unused(f"it decides labels, and metric={metric!r} does not. Leave it out", threshold=threshold)
-        trees = fresh_rows(model, X, casts_votes=metric == "labels", threshold=threshold, missing=missing)
-        forest = trees.forest
+        forest = read_model(model, missing=missing)
         criterion = resolve(criterion, forest.classes.size)
+        trees = Task.checked(forest, X, threshold=threshold)
+        refuse_training_rows(trees)
+        give(learning_rate_of(forest, labels_at=trees.threshold if criterion.of_labels else None))
         decided_by = criterion.voting if criterion.of_labels else "soft"
         if decided_by == "auto":
             decided_by = forest.voting_at(trees.threshold)
@@ -266,7 +270,7 @@ class StopTable:
         stops, certificate = calibration.calibrated(trees, risk_target(criterion, forest.digest), decided_by)
         at = trees.threshold if forest.classes.size == 2 and (metric == "labels" or average == "macro") else None
         n_classes, classes = max(1, forest.classes.size), labels_of(forest.classes)
-        table = cls(trees.forest.n_members, n_classes, criterion.alpha, stops, None, classes, at, certificate)
+        table = cls(forest.n_members, n_classes, criterion.alpha, stops, None, classes, at, certificate)
         _warn_of_lost_classes(table)
         return table
 
