@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from rfsize._util import Caution, share, whole
+from rfsize._util import Caution, positive, share, whole
 from rfsize.counting.outputs import TreeOutputs, distinct, predictor_of, sums_of, why_no_forest
 from rfsize.exceptions import NotAForestError, RfsizeError
 from rfsize.showing.html import Result, report_page
@@ -16,7 +16,7 @@ from rfsize.showing.plots import plot_report
 from rfsize.showing.text import RARE, notes, report_text
 from rfsize.showing.warnings import harms_of_cut, warnings_of_size
 from rfsize.statistics.certify import Certificate, CertifiedCurve
-from rfsize.statistics.criterion import Criterion, loss_level, loss_of, options_of, resolve
+from rfsize.statistics.criterion import Criterion, loss_of, options_of, resolve
 from rfsize.statistics.curve import TAIL, Estimate, LossCurve, check_votes
 from rfsize.statistics.default import with_defaults
 from rfsize.statistics.first_trees import (
@@ -225,7 +225,7 @@ class Report(Result):
         >>> [report.size_at(alpha) for alpha in (0.9, 0.95, 0.99)]
         [9, 71, ...]
         """
-        level = loss_level(self.criterion, level)
+        level = 1.0 - share("alpha", level) if self.criterion.takes_alpha else positive("tolerance", level)
         return math.inf if self.estimate.problem is not None else self.estimate.curve.size(level)
 
     def loss_at(self, n_trees: int, metric: MetricLike | None = None) -> Loss:

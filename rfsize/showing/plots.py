@@ -91,15 +91,12 @@ def over_trees(ax: Axes, n_trees: int, forest: str = "your forest") -> None:
 
 def label_sparsely(axis: Axis, text: Callable[[float], str]) -> None:
     """Label only 1, 2 and 5 of each power of ten of a logarithmic axis; with many powers only 1."""
-    from matplotlib.ticker import FuncFormatter
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-    def label(value: float, _: Any) -> str:
-        low, high = axis.get_view_interval()
-        said = "125" if high < 10.0**_POWERS * low else "1"
-        return text(value) if f"{value:e}"[0] in said else ""
-
-    axis.set_major_formatter(FuncFormatter(label))
-    axis.set_minor_formatter(FuncFormatter(label))
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 10.0**_POWERS * low else (1.0,)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: text(value)))
+    axis.set_minor_formatter(NullFormatter())
 
 
 # Reports

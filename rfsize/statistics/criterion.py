@@ -179,11 +179,6 @@ def check_options(
         choice(name, options.get(name) or values[0], values)
 
 
-def loss_level(criterion: Criterion, level: float) -> float:
-    """The largest loss at another level, an alpha or a tolerance; ``ValueError`` if it is none."""
-    return 1.0 - share("alpha", level) if criterion.takes_alpha else positive("tolerance", level)
-
-
 def loss_of(metric: MetricLike) -> Criterion:
     """A criterion of a metric at no level, for the losses of forests, which do not depend on the level."""
     return Criterion(_checked_metric(metric))
