@@ -22,7 +22,7 @@ from rfsize.counting.outputs import TreeOutputs, coverage_of_means, task_of
 from rfsize.counting.task import Task
 from rfsize.exceptions import ForestWarning
 from rfsize.models.columns import places_of
-from rfsize.models.model import dependence_of, learning_rate_of
+from rfsize.models.model import dependence_of
 from rfsize.models.rows import Rows
 from rfsize.showing.html import Result, importances_page
 from rfsize.showing.plots import plot_importances
@@ -31,7 +31,7 @@ from rfsize.statistics.criterion import Criterion
 from rfsize.statistics.curve import Estimate
 from rfsize.statistics.metric_estimate import few_rows
 from rfsize.statistics.metrics import Metric
-from rfsize.statistics.named_metrics import MetricLike, check_direction, metric_of
+from rfsize.statistics.named_metrics import MetricLike
 from rfsize.statistics.permutation import (
     PermutationLosses,
     centred_ranks,
@@ -295,19 +295,14 @@ def oob_importance(
     >>> [column.name for column in rfsize.oob_importance(forest, X, y, metric="auc", columns=sets).columns]
     ['area', 'texture']
     """
-    outputs = known_out_of_bag(model, X, y, groups, metric)
-    if metric is None:
-        metric = "brier" if len(outputs.classes) else "r2"
-    resolved = metric_of(metric, outputs)
-    check_direction(resolved)
+    outputs, on_rows = known_out_of_bag(model, X, y, groups, metric, "brier", has_loss=True)
     task = task_of(outputs)
-    give(learning_rate_of(task.forest, labels_at=task.threshold if resolved.name == "accuracy" else None))
-    coverage_of_means(outputs).check(f"what the {resolved.label} loses")
+    coverage_of_means(outputs).check(f"what the {on_rows.label} loses")
     sets = _sets_of_columns(columns, _feature_names(task))
-    losses = permutation_losses(outputs, resolved, list(sets.values()))
+    losses = permutation_losses(outputs, on_rows, list(sets.values()))
     return Importances(
         columns=_ranked(list(sets), losses),
-        metric=resolved.name,
+        metric=on_rows.name,
         score=losses.score,
         available=outputs.n_trees,
         n_rows=losses.n_rows,
@@ -315,7 +310,7 @@ def oob_importance(
         groups=outputs.groups.by,
         copied=outputs.groups.copied,
         block_losses=losses.block_losses,
-        warnings=(*dependence_of(task.forest), *warning_of_copies(outputs.groups), *_warning_of_few(resolved, outputs)),
+        warnings=(*dependence_of(task.forest), *warning_of_copies(outputs.groups), *_warning_of_few(on_rows, outputs)),
     )
 
 

@@ -41,7 +41,7 @@ from rfsize.showing.plots import plot_score
 from rfsize.showing.text_of_results import score_text
 from rfsize.statistics.metric_loss import MetricLoss, loss_of_halves, metric_loss
 from rfsize.statistics.metrics import Metric, clipping_of_rows, label_of, value_of, value_or_nan
-from rfsize.statistics.named_metrics import MetricLike, check_metric, metric_of, usual_metric
+from rfsize.statistics.named_metrics import MetricLike, check_direction, check_metric, metric_of, usual_metric
 from rfsize.statistics.row_errors import interval_within, metric_error
 
 _POINTS = 40  # of the curve
@@ -214,20 +214,19 @@ def oob_score(
     >>> [score.n_rows for score in scores]
     [379, 379, 380]
     """
-    outputs = known_out_of_bag(model, X, y, groups, metric, has_loss=False)
-    name = usual_metric(outputs) if metric is None else metric
-    labels_at = predictor_of(outputs).threshold if name == "accuracy" else None
-    give(learning_rate_of(task_of(outputs).forest, labels_at=labels_at))
-    on_rows = metric_of(name, outputs)
+    outputs, on_rows = known_out_of_bag(model, X, y, groups, metric, has_loss=False)
     coverage_of_means(outputs).check(f"the {label_of(on_rows.name)} on fresh rows")
     give(warning_of_copies(outputs.groups))
     return _score(outputs, on_rows)
 
 
 def known_out_of_bag(
-    model: Any, X: Any, y: Any, groups: Any, metric: MetricLike | None, *, has_loss: bool = True
-) -> TreeOutputs:
-    """The trees' outputs out of bag on the training rows, with the truth of the rows, which the metric fits."""
+    model: Any, X: Any, y: Any, groups: Any, metric: MetricLike | None, of_classes: str = "accuracy", *, has_loss: bool
+) -> tuple[TreeOutputs, Metric]:
+    """The trees' outputs out of bag on the training rows, and the metric with their truth; warns of learning rates.
+
+    Without a metric it is the one named ``of_classes``, or R². With ``has_loss`` it must have a better direction.
+    """
     if y is None and (not isinstance(model, TreeOutputs) or model.y is None):
         raise ValueError("y is missing: a score needs the truth of the training rows")
     if isinstance(model, TreeOutputs):
@@ -237,11 +236,17 @@ def known_out_of_bag(
                 f"these outputs are of {outputs.source}, and an out-of-bag score takes the training rows: give "
                 "rfsize.tree_outputs(model, X, y, oob=True). For other rows, score the model's own predict"
             )
-        return outputs
-    if X is None:
+    elif X is None:
         raise ValueError("X is missing: give all training rows, in the order of training")
-    check = check_truth if metric is None else partial(check_metric, metric, has_loss=has_loss)
-    return collect_outputs(Task.checked(model, X, y, oob=True, groups=groups, check=check), means=True)
+    else:
+        check = check_truth if metric is None else partial(check_metric, metric, has_loss=has_loss)
+        outputs = collect_outputs(Task.checked(model, X, y, oob=True, groups=groups, check=check), means=True)
+    on_rows = metric_of(usual_metric(outputs, of_classes) if metric is None else metric, outputs)
+    if has_loss:
+        check_direction(on_rows)
+    labels_at = predictor_of(outputs).threshold if on_rows.name == "accuracy" else None
+    give(learning_rate_of(task_of(outputs).forest, labels_at=labels_at))
+    return outputs, on_rows
 
 
 def _score(outputs: TreeOutputs, metric: Metric) -> OobScore:

@@ -54,9 +54,9 @@ def goes_by_labels(metric: MetricLike) -> bool:
     return metric == "accuracy" or scorer_of(metric) is not None
 
 
-def usual_metric(outputs: TreeOutputs) -> str:
-    """The metric of a score if none is given: accuracy or R²."""
-    return "accuracy" if len(outputs.classes) else "r2"
+def usual_metric(outputs: TreeOutputs, of_classes: str = "accuracy") -> str:
+    """The metric of a score if none is given; R² of a regression."""
+    return of_classes if len(outputs.classes) else "r2"
 
 
 def name_of(metric: MetricLike) -> str:
