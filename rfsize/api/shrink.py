@@ -176,10 +176,7 @@ def shrink(
     task = Task.checked(forest, X, y, check=check_truth)
     refuse_training_rows(task)
     truth = None if y is None else one_per_row(y, task.n_rows)
-    certify, refit, held_out = _split(leaves_of(task), None if rows is None else leaves_of(Task.checked(forest, rows)))
-    criterion = with_metric(criterion, task.predictor, refit.whole)
-    criterion = with_spread(criterion, task.predictor, refit.whole, None if forest.classes.size else truth)
-    shrinking = _Shrinking(forest, certify, refit, held_out, task.predictor, risk_target(criterion, forest.digest))
+    shrinking, criterion = _with_rows(task, rows, truth, criterion)
     if n_trees is None:
         tried = list(_tried_down(shrinking, "" if rows is not None else "; without rows, half of X certifies"))
         curve = shrinking.curve(tried)
@@ -187,17 +184,11 @@ def shrink(
         tried = [shrinking.forest_of(n_trees)]
         curve = _with_alpha_reached(shrinking.curve(tried), n_trees)
         criterion = replace(criterion, alpha=curve.target.alpha, n_trees=n_trees)
-    truth = None if truth is None else truth[certify.number]
-    report = _report_on_forests(shrinking, criterion, curve, tried, truth)
-    kept = [small for small in tried if len(small.members) == report.n_kept]
-    harms = []
-    if kept and criterion.of_labels:
-        harms = harms_of_cut(report, task.predictor, kept[0].score, certify.whole, truth)
-    report = replace(report, warnings=(*report.warnings, *warnings_of_size(report, harms)))
+    report, kept = _report_on_forests(shrinking, criterion, curve, tried, truth)
     give((*learning_rate_of(forest), *report.warnings))
-    if kept:
-        return forest.wrapped(forest.select(kept[0].members, kept[0].leaf_values)), report
-    return first_trees(forest, report.n_kept), report  # all of them
+    if kept is None:
+        return first_trees(forest, report.n_kept), report  # all of them
+    return forest.wrapped(forest.select(kept.members, kept.leaf_values)), report
 
 
 def _check_forest(forest: Model) -> None:
@@ -230,6 +221,16 @@ def _split(given: Leaves, more: Leaves | None) -> tuple[Leaves, Leaves, Leaves |
         )
     certify, held_out = held_out_of(given) if given.adds_up else (given, None)
     return certify, more.take(others), held_out
+
+
+def _with_rows(task: Task, rows: Any, truth: Any, criterion: Criterion) -> tuple[_Shrinking, Criterion]:
+    """What shrinks a forest on the rows of a task and on ``rows``; and the criterion, by what all trees predict."""
+    more = None if rows is None else leaves_of(Task.checked(task.forest, rows))
+    certify, refit, held_out = _split(leaves_of(task), more)
+    criterion = with_metric(criterion, task.predictor, refit.whole)
+    criterion = with_spread(criterion, task.predictor, refit.whole, None if task.forest.classes.size else truth)
+    target = risk_target(criterion, task.forest.digest)
+    return _Shrinking(task.forest, certify, refit, held_out, task.predictor, target), criterion
 
 
 class _SmallForest(NamedTuple):
@@ -342,12 +343,21 @@ def _tried_down(shrinking: _Shrinking, advice: str) -> Iterator[_SmallForest]:
 
 def _report_on_forests(
     shrinking: _Shrinking, criterion: Criterion, curve: CertifiedCurve, tried: list[_SmallForest], truth: Any
-) -> Report:
-    """The report on the forests that were tried; ``truth`` are the labels of the rows that certify, or None."""
+) -> tuple[Report, _SmallForest | None]:
+    """The report on the forests that were tried, and the one to keep; None if all trees are kept.
+
+    ``truth`` are the labels of all rows that the user gave, or None.
+    """
     forest, predictor, whole = shrinking.forest, shrinking.predictor, shrinking.certify.whole
+    truth = None if truth is None else truth[shrinking.certify.number]
     how: dict[str, Any] = {"predict_voting": forest.voting, "n_refitted": shrinking.n_refitted}
     estimate = certified_estimate(curve, n_trees=criterion.n_trees, voting=None, **how)
     metrics = () if truth is None else paired_metrics(predictor, len(whole), truth)
     by_few = {len(small.members): predictor.predictions(small.score) for small in reversed(tried)}
     others = paired_losses(metrics, by_few, predictor.predictions(whole), forest.n_trees, criterion.target)
-    return report_on_estimate(criterion, estimate, forest.n_trees, "rows given", others=others)
+    report = report_on_estimate(criterion, estimate, forest.n_trees, "rows given", others=others)
+    kept = next((small for small in tried if len(small.members) == report.n_kept), None)
+    harms = []
+    if kept is not None and criterion.of_labels:
+        harms = harms_of_cut(report, predictor, kept.score, whole, truth)
+    return replace(report, warnings=(*report.warnings, *warnings_of_size(report, harms))), kept
