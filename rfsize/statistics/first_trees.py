@@ -176,13 +176,11 @@ def count_first_trees(trees: Task, target: RiskTarget, voting: str) -> Certified
     forest = trees.forest
     n_classes, n_trees = max(1, forest.classes.size), forest.n_trees
     nothing: Any = partial(np.zeros, (n_classes, 1 + n_trees), np.int64)
-    if target.metric != "labels" or not isinstance(forest, Forest):
+    if target.metric == "labels" and voting == "hard":
+        counts = added_up(trees, "votes", partial(_by_votes, n_classes=n_classes), nothing)
+    else:
         comparison = Comparison(trees.predictor, target.metric, target.tolerance)
         counts = added_up(trees, "partial scores", partial(_by_predictions, comparison=comparison), nothing)
-    elif voting == "hard":
-        counts = added_up(trees, "votes", partial(_by_labels, cut=None, n_classes=n_classes), nothing)
-    else:
-        counts = added_up(trees, "scores", partial(_by_labels, cut=trees.cut, n_classes=n_classes), nothing)
     sizes, classes, tested = np.arange(1, n_trees + 1), forest.classes.tolist(), sizes_tried(n_trees)
     return CertifiedCurve(sizes, counts[:, 0], counts[:, 1:], n_trees, tested, target, classes)
 
@@ -210,14 +208,6 @@ def sizes_tried(n_trees: int, step: float = _STEP) -> Int64s:
     return np.array(sizes, dtype=np.int64)
 
 
-def running_leaders(scores: NDArray[Any], cut: float) -> NDArray[Any]:
-    """Index of the leading class in the mean of the first 1, …, T trees, for scores of shape (n, T, n_scores)."""
-    sums = np.cumsum(scores, axis=1, dtype=np.float64)
-    if sums.shape[2] > 1:
-        return np.asarray(sums.argmax(axis=2))
-    return np.asarray(sums[..., 0] / np.arange(1, sums.shape[1] + 1) - cut > 0.0)
-
-
 def running_majority(
     votes: NDArray[Any], n_classes: int, last: slice = slice(None)
 ) -> tuple[Int64s, NDArray[np.int32]]:
@@ -243,9 +233,9 @@ def running_majority(
     return label, most
 
 
-def _by_labels(values: NDArray[Any], _: Int64s, *, cut: float | None, n_classes: int) -> Int64s:
-    """Count rows with another label, by scores averaged with a ``cut``, or without by a majority of votes."""
-    label: NDArray[Any] = running_majority(values, n_classes)[0] if cut is None else running_leaders(values, cut)
+def _by_votes(votes: NDArray[Any], _: Int64s, *, n_classes: int) -> Int64s:
+    """Count rows with another label by the majority of the votes."""
+    label, _ = running_majority(votes, n_classes)
     return _counted(label != label[:, -1:], label[:, -1], n_classes)
 
 
