@@ -269,9 +269,7 @@ def _needed(report: Report, trees: str) -> str:
 
 def _roughly(size: int | float) -> int | float:
     """A size to three digits; more are not known of a forest far larger than the one at hand."""
-    if not math.isfinite(size):
-        return size
-    return int(round(size, min(0, 2 - math.floor(math.log10(max(size, 1))))))
+    return int(float(f"{size:.3g}")) if math.isfinite(size) else size
 
 
 def what_now(report: Report) -> str:

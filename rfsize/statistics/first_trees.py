@@ -235,7 +235,7 @@ def running_majority(
 
 def _by_votes(votes: NDArray[Any], _: Int64s, *, n_classes: int) -> Int64s:
     """Count rows with another label by the majority of the votes."""
-    label, _ = running_majority(votes, n_classes)
+    label = running_majority(votes, n_classes)[0]
     return _counted(label != label[:, -1:], label[:, -1], n_classes)
 
 
