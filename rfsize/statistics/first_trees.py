@@ -15,7 +15,7 @@ from rfsize.counting.outputs import TreeOutputs, predictor_of, task_of, voting_o
 from rfsize.counting.task import Task
 from rfsize.counting.training_rows import added_up, training_rows_error
 from rfsize.exceptions import NotConvergedWarning, TrainingRowsWarning
-from rfsize.models.link import Link, Predictor
+from rfsize.models.link import Predictor
 from rfsize.models.model import Forest
 from rfsize.statistics.certify import Certificate, CertifiedCurve, RiskTarget
 from rfsize.statistics.criterion import Criterion
@@ -157,8 +157,7 @@ class Comparison:
         """The numbers to compare: probabilities, or scores. The scores of a regressor are its predictions."""
         if self.metric == "probabilities":
             return self.predictor.predictions(mean)
-        link = Link("identity") if len(self.predictor.classes) else self.predictor.link
-        return np.asarray(link.predicted(mean))
+        return np.asarray(self.predictor.link_to("scores").predicted(mean))
 
 
 def count_first_trees(trees: Task, target: RiskTarget, voting: str) -> CertifiedCurve:

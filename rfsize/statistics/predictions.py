@@ -76,8 +76,7 @@ def estimate_predictions(outputs: TreeOutputs, criterion: Criterion, *, interval
     scores = outputs.scores
     if scores is None or outputs.predictor is None:
         raise no_scores_error(criterion.name)
-    is_score = criterion.metric == "scores" and len(outputs.classes) > 0
-    link = Link("identity") if is_score else predictor_of(outputs).link
+    link = predictor_of(outputs).link_to(criterion.name)
     _check_scale(scores)
     used = scores.take(scores.n_votes > 1)
     if not len(used):

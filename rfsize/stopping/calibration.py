@@ -18,7 +18,6 @@ from rfsize import _core
 from rfsize._util import Bools, Floats, Int64s, how_many
 from rfsize.counting.task import Task
 from rfsize.counting.training_rows import Outputs, Read, added_up
-from rfsize.models.link import Link
 from rfsize.statistics.certify import Certificate, ClassCounts, RiskTarget, fewest_rows
 from rfsize.stopping.rules import CHECK_EVERY, Rule, checked_trees, leads
 from rfsize.stopping.scores import IntervalRule, SumScale, predicted_labels, predicted_numbers
@@ -273,10 +272,9 @@ def _by_spread(trees: Task, target: RiskTarget) -> tuple[SpreadRule, Certificate
     """Take the pooled spread, or what boosted trees add, from one row in ten, and certify on the other rows."""
     forest = PackedForest.of_model(trees.forest, trees.threshold)
     n_classes = trees.forest.classes.size
-    link = trees.forest.link if target.metric == "probabilities" or not n_classes else Link("identity")
     pooled = _pooled_spread(trees) if forest.is_forest else np.ones(trees.forest.n_scores)
     remainder = None if forest.is_forest else _remainder(trees, forest)
-    of_target = link, target.metric, target.tolerance, remainder
+    of_target = trees.predictor.link_to(target.metric), target.metric, target.tolerance, remainder
     first = SpreadRule(0.0, pooled, _PRIOR_TREES, CHECK_EVERY, *of_target)
     limits = np.concatenate([[0.0], target.tolerance * np.geomspace(*_LIMITS, N_FACTORS - 1)])
     ones = np.ones(forest.n_trees)
