@@ -26,9 +26,7 @@ from rfsize.showing.text_of_results import (
     fraction_cells,
     fraction_lines,
     importance_cells,
-    importances_origin,
-    importances_score,
-    importances_title,
+    importances_lines,
     score_text,
 )
 from rfsize.statistics.certify import CertifiedCurve
@@ -251,9 +249,8 @@ def importances_page(importances: Importances) -> Page:
     """The page of importances."""
     heads = ("rank", "column", f"loss of {label_of(importances.metric)}", "95 % interval")
     rows = [(str(column.rank), *importance_cells(column)) for column in importances.columns[:_COLUMNS]]
-    lines = [importances_title(importances), importances_score(importances), importances_origin(importances)]
     picture = Picture("Importances, from the largest on", importances.plot)
-    return Page("Importances of columns, out of bag", lines, [picture], [Table(heads, rows)])
+    return Page("Importances of columns, out of bag", importances_lines(importances), [picture], [Table(heads, rows)])
 
 
 def fraction_page(search: FractionSearch) -> Page:

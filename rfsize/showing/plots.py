@@ -14,7 +14,7 @@ import numpy as np
 
 from rfsize._util import how_many, in_percent
 from rfsize.showing.text import axis_label, from_to, shortened, shown_warnings, verdict
-from rfsize.showing.text_of_results import fraction_choice, importances_title
+from rfsize.showing.text_of_results import fraction_choice, importances_lines
 from rfsize.statistics.certify import CertifiedCurve
 from rfsize.statistics.curve import odd_sizes
 from rfsize.statistics.metrics import label_of
@@ -243,7 +243,7 @@ def plot_importances(importances: Importances, ax: Axes | None = None) -> Axes:
     ax.margins(y=0.02)
     ax.invert_yaxis()
     loss = f"loss of {label_of(importances.metric)} when the column is shuffled"
-    ax.set(xlabel=loss, title=importances_title(importances))
+    ax.set(xlabel=loss, title=importances_lines(importances)[0])
     return finished(ax)
 
 

@@ -81,19 +81,17 @@ def comparison_verdict(comparison: Comparison) -> str:
 # Importances
 
 
-def importances_title(importances: Importances) -> str:
-    """How many columns matter."""
-    matter = sum(not column.is_noise for column in importances.columns)
-    columns = how_many(len(importances.columns), "column")
-    return f"{matter} of {columns} {'matters' if matter == 1 else 'matter'} beyond noise"
-
-
-def importances_score(importances: Importances) -> str:
-    """The metric with no column shuffled, and what a loss is."""
-    return (
-        f"out of bag, the {label_of(importances.metric)} is {importances.score:.4g}; loss: how much worse it "
-        "becomes when the column is shuffled"
-    )
+def importances_lines(importances: Importances) -> list[str]:
+    """How many columns matter, the metric with no column shuffled and what a loss is, and from what."""
+    columns, trees = importances.columns, how_many(importances.available, "tree")
+    matter = sum(not column.is_noise for column in columns)
+    rows = how_many(importances.n_rows, "out-of-bag row")
+    metric = f"out of bag, the {label_of(importances.metric)} is {importances.score:.4g}"
+    return [
+        f"{matter} of {how_many(len(columns), 'column')} {'matters' if matter == 1 else 'matter'} beyond noise",
+        f"{metric}; loss: how much worse it becomes when the column is shuffled",
+        f"from {rows}, {importances.votes_per_row:.1f} of {trees} each",
+    ]
 
 
 def importance_cells(column: Importance) -> tuple[str, str, str]:
@@ -109,15 +107,9 @@ def importances_text(importances: Importances) -> str:
     table = _table([("", "loss", "95 % interval"), *map(importance_cells, columns)], [" ", *marks])
     if more > 0:
         table.append(f"   and {how_many(more, 'more column')}")
+    title, metric, origin = importances_lines(importances)
     noise = "; ~ may be noise" if any(column.is_noise for column in importances.columns) else ""
-    title = f"{importances_title(importances)}{noise}"
-    return "\n".join([importances_score(importances), *table, title, importances_origin(importances)])
-
-
-def importances_origin(importances: Importances) -> str:
-    """The rows and votes that importances were computed from."""
-    trees = how_many(importances.available, "tree")
-    return f"from {how_many(importances.n_rows, 'out-of-bag row')}, {importances.votes_per_row:.1f} of {trees} each"
+    return "\n".join([f"{title}{noise}", metric, *table, origin])
 
 
 # Bagging fractions
