@@ -228,7 +228,7 @@ def _with_rows(task: Task, rows: Any, truth: Any, criterion: Criterion) -> tuple
     more = None if rows is None else leaves_of(Task.checked(task.forest, rows))
     certify, refit, held_out = _split(leaves_of(task), more)
     criterion = with_metric(criterion, task.predictor, refit.whole)
-    criterion = with_spread(criterion, task.predictor, refit.whole, None if task.forest.classes.size else truth)
+    criterion = with_spread(criterion, task.predictor, refit.whole, truth)
     target = risk_target(criterion, task.forest.digest)
     return _Shrinking(task.forest, certify, refit, held_out, task.predictor, target), criterion
 
