@@ -250,12 +250,12 @@ def known_out_of_bag(
 
 
 def _score(outputs: TreeOutputs, metric: Metric) -> OobScore:
-    means, clusters = means_of(outputs), outputs.groups.units
+    means = means_of(outputs)
     rows = np.flatnonzero(means.is_known)
     predicted = predictor_of(outputs).predictions(means.mean[rows])
     value = value_of(metric, rows, predicted)
     give(clipping_of_rows(metric, rows, predicted, outputs.n_trees))
-    error, freedom = metric_error([metric], [predicted], rows, rows if clusters is None else clusters[rows])
+    error, freedom = metric_error([metric], [predicted], rows, outputs.groups.units_of(rows))
     gain, gain_error, tree_error = 0.0, 0.0, 0.0
     if outputs.n_trees > 1:  # else the same one tree predicts fresh rows
         loss = _loss(outputs, metric)

@@ -113,8 +113,7 @@ def few_rows(metric: Metric, outputs: TreeOutputs) -> int | None:
     if not len(outputs.classes):
         return None
     rows = sums_of(outputs).blocks.rows
-    rows, clusters = rows[metric.weight[rows] > 0.0], outputs.groups.units
+    rows = rows[metric.weight[rows] > 0.0]
     _, label, counts = np.unique(np.asarray(outputs.y)[rows], return_inverse=True, return_counts=True)
-    others = rows[label != counts.argmax()]
-    n_others = len(others) if clusters is None else len(np.unique(clusters[others]))
+    n_others = len(np.unique(outputs.groups.units_of(rows[label != counts.argmax()])))
     return n_others if n_others < _FEW_ROWS else None

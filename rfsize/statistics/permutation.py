@@ -94,8 +94,7 @@ def permutation_losses(outputs: TreeOutputs, metric: Metric, sets: Sequence[Sequ
         If the rows are not in memory.
     """
     shuffled, means = _shuffled_rows(outputs, sets), means_of(outputs)
-    clusters = np.arange(outputs.n_rows) if outputs.groups.units is None else outputs.groups.units
-    clusters = np.unique(clusters, return_inverse=True)[1]
+    clusters = np.unique(outputs.groups.units_of(np.arange(outputs.n_rows)), return_inverse=True)[1]
     rows = np.flatnonzero(means.is_known)
     evaluate = _evaluation(outputs, metric, rows, shuffled.n_scored[:, rows], clusters[rows])
 

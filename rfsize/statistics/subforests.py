@@ -66,8 +66,8 @@ class ForestParts:
     @classmethod
     def of(cls, outputs: TreeOutputs, metric: Metric, on: Bools, total: Floats, n_scored: Floats) -> ForestParts:
         """From scores on the rows of the blocks that ``on`` marks."""
-        rows, units = sums_of(outputs).blocks.rows[on], outputs.groups.units
-        clusters = rows if units is None else units[rows]
+        rows = sums_of(outputs).blocks.rows[on]
+        clusters = outputs.groups.units_of(rows)
         return cls(metric, predictions_for(outputs, metric), rows, clusters, total, n_scored)
 
     @classmethod

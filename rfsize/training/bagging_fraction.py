@@ -330,9 +330,8 @@ def _compared(forests: Sequence[_Forest], metric: Metric, trainer: Trainer) -> t
             f"only {how_many(rows.size, 'row')} have out-of-bag votes from every forest, too few to compare them: give "
             "more trees, or smaller fractions"
         )
-    units = rows if trainer.groups.units is None else trainer.groups.units[rows]
     value = np.array([value_of(metric, rows, of_forest) for of_forest in predicted])
-    row_noise = metric_covariance(metric, predicted, rows, units)
+    row_noise = metric_covariance(metric, predicted, rows, trainer.groups.units_of(rows))
     return value, row_noise, row_noise + np.diag([forest.shared_error**2 for forest in forests]), len(rows)
 
 
