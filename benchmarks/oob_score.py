@@ -49,7 +49,7 @@ from problems import (
 
 import rfsize
 from rfsize.models.link import Predictor
-from rfsize.statistics.metrics import metric_on_rows
+from rfsize.statistics.named_metrics import metric_on_rows
 
 FEW_VOTES, FRESH = "few votes", 20_000
 

@@ -15,7 +15,7 @@ from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rfsize._util import give, sample_weights, share
-from rfsize.api.report import Report, finished, report_of, with_warnings
+from rfsize.api.report import Report, completed, make_report, with_warnings
 from rfsize.counting.cross_validation import held_out_folds, outputs_of_estimator
 from rfsize.counting.groups import resolve_groups
 from rfsize.exceptions import FewVotesError, InbagError, NotAForestError
@@ -32,7 +32,7 @@ from rfsize.models.framework import read_forest, training_of
 from rfsize.models.model import Forest, Wrapper, dependence_of, learning_rate_of, wrapped_by
 from rfsize.models.rows import for_training, n_rows_of, open_rows
 from rfsize.statistics.criterion import Criterion, make_criterion
-from rfsize.statistics.metrics import MetricLike
+from rfsize.statistics.named_metrics import MetricLike
 from rfsize.training.grow import checked_criterion, grow_until_enough, most_trees, start_from_estimator
 from rfsize.training.stopping_rule import StoppingRule
 
@@ -138,8 +138,8 @@ class _RightSized(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             n_trees = rule.next_size
             outputs = outputs_of_estimator(of_size(self.estimator, n_trees), data, folds, groups, self.threshold)
             outputs = outputs.with_truth(data.truth, data.weight)
-            report = rule.update(n_trees, partial(report_of, outputs, criterion, interval=False))
-        return finished(report)
+            report = rule.update(n_trees, partial(make_report, outputs, criterion, interval=False))
+        return completed(report)
 
     def _check_estimator(self) -> None:
         """Raise an error if ``estimator`` is not a forest that fits."""

@@ -14,7 +14,7 @@ from lightgbm.callback import CallbackEnv, EarlyStopException
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize._util import give, how_many, in_percent, refuse_unused, share, warn, whole
-from rfsize.api.report import Report, finished, has_interval, report_of, with_warnings
+from rfsize.api.report import Report, completed, has_interval, make_report, with_warnings
 from rfsize.counting.cross_validation import outputs_of_folds
 from rfsize.counting.groups import NO_GROUPS, Groups, resolve_groups, warning_of_copies
 from rfsize.exceptions import (
@@ -35,8 +35,8 @@ from rfsize.integrations.lightgbm.training_votes import (
 from rfsize.models.model import dependence_of
 from rfsize.showing.text import headline
 from rfsize.statistics.criterion import make_criterion
-from rfsize.statistics.default import settled
-from rfsize.statistics.metrics import MetricLike
+from rfsize.statistics.default import with_defaults
+from rfsize.statistics.named_metrics import MetricLike
 from rfsize.training.grow import checked_criterion
 from rfsize.training.stopping_rule import StoppingRule
 
@@ -246,7 +246,7 @@ class SizeCallback:
         self._report = report
         if logs:
             print(f"[{trees}] {headline(report)}", flush=True)
-        return with_warnings(finished(report), *warning_of_copies(forests.groups)) if rule.done else None
+        return with_warnings(completed(report), *warning_of_copies(forests.groups)) if rule.done else None
 
 
 class _ForestsInTraining:
@@ -311,7 +311,7 @@ class _ForestsInTraining:
         if self._has_truth:
             outputs = outputs.with_truth(*self._labels([votes.rows for votes in self._votes]))
         task = (lambda: self._votes[0].task) if len(parts) == 1 else None  # folds have no bags
-        report = report_of(outputs, settled(self._criterion, outputs, task), interval=interval)
+        report = make_report(outputs, with_defaults(self._criterion, outputs, task), interval=interval)
         return replace(report, notes_on_rows=tuple(self._notes()))
 
     def _labels(self, rows: Sequence[Any]) -> tuple[NDArray[Any], NDArray[Any] | None]:

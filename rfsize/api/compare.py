@@ -20,23 +20,14 @@ from scipy.stats import t as student
 from rfsize._util import Floats, Int64s, class_indices, give, how_many
 from rfsize.counting.outputs import TreeOutputs, distinct, sums_of, warnings_for
 from rfsize.exceptions import FewVotesError
-from rfsize.showing.html import Result
-from rfsize.showing.pages import comparison_page
-from rfsize.showing.text import comparison_text
+from rfsize.showing.html import Result, comparison_page
+from rfsize.showing.text_of_results import comparison_text
 from rfsize.statistics.criterion import loss_of
 from rfsize.statistics.curve import TAIL, check_votes
 from rfsize.statistics.metric_estimate import problem_of
 from rfsize.statistics.metric_loss import WITHOUT_ONE, MetricLoss, metric_loss, shared_error
-from rfsize.statistics.metrics import (
-    Metric,
-    MetricLike,
-    check_direction,
-    clipping_of_rows,
-    metric_of,
-    predictions_for,
-    usual_metric,
-    value_of,
-)
+from rfsize.statistics.metrics import Metric, clipping_of_rows, value_of
+from rfsize.statistics.named_metrics import MetricLike, check_direction, metric_of, predictions_for, usual_metric
 from rfsize.statistics.row_errors import metric_error
 from rfsize.statistics.subforests import ForestParts
 

@@ -15,23 +15,23 @@ from scipy.stats import rankdata
 
 from rfsize._util import Caution, Floats, did_you_mean, give, how_many, share, whole
 from rfsize.api.oob_score import known_out_of_bag
-from rfsize.api.report import Report, finished, report_on, with_warnings
+from rfsize.api.report import Report, completed, report_on_estimate, with_warnings
 from rfsize.counting.coverage import FEWEST_VOTES
 from rfsize.counting.groups import warning_of_copies
 from rfsize.counting.outputs import TreeOutputs, coverage_of_means, task_of
 from rfsize.counting.task import Task
 from rfsize.exceptions import ForestWarning
 from rfsize.models.columns import places_of
-from rfsize.models.model import dependence_of, learning_rate_of
+from rfsize.models.model import dependence_of
 from rfsize.models.rows import Rows
-from rfsize.showing.html import Result
-from rfsize.showing.pages import importances_page
+from rfsize.showing.html import Result, importances_page
 from rfsize.showing.plots import plot_importances
-from rfsize.showing.text import importances_text
+from rfsize.showing.text_of_results import importances_text
 from rfsize.statistics.criterion import Criterion
 from rfsize.statistics.curve import Estimate
 from rfsize.statistics.metric_estimate import few_rows
-from rfsize.statistics.metrics import Metric, MetricLike, check_direction, metric_of
+from rfsize.statistics.metrics import Metric
+from rfsize.statistics.named_metrics import MetricLike
 from rfsize.statistics.permutation import (
     PermutationLosses,
     centred_ranks,
@@ -200,17 +200,10 @@ class Importances(Result):
                 f"size(top={matter}) is about the other columns only"
             )
         why_infinite = f"more than {curve.sizes[-1]:,} trees would be needed, since some columns matter equally"
-        estimate = Estimate(
-            curve,
-            n_trees,
-            self.n_rows,
-            n_dropped=0,
-            votes_per_row=self.votes_per_row,
-            why_infinite=why_infinite,
-            notes=tuple(notes),
-        )
-        report = report_on(criterion, estimate, self.available, "oob", copied=self.copied, groups=self.groups)
-        return finished(with_warnings(report, *self.warnings))
+        said: dict[str, Any] = {"why_infinite": why_infinite, "notes": tuple(notes)}
+        estimate = Estimate(curve, n_trees, self.n_rows, 0, self.votes_per_row, **said)
+        report = report_on_estimate(criterion, estimate, self.available, "oob", copied=self.copied, groups=self.groups)
+        return completed(with_warnings(report, *self.warnings))
 
     plot = plot_importances
     page = importances_page
@@ -302,19 +295,14 @@ def oob_importance(
     >>> [column.name for column in rfsize.oob_importance(forest, X, y, metric="auc", columns=sets).columns]
     ['area', 'texture']
     """
-    outputs = known_out_of_bag(model, X, y, groups, metric)
-    if metric is None:
-        metric = "brier" if len(outputs.classes) else "r2"
-    resolved = metric_of(metric, outputs)
-    check_direction(resolved)
+    outputs, on_rows = known_out_of_bag(model, X, y, groups, metric, "brier", has_loss=True)
     task = task_of(outputs)
-    give(learning_rate_of(task.forest, labels_at=task.threshold if resolved.name == "accuracy" else None))
-    coverage_of_means(outputs).check(f"what the {resolved.label} loses")
+    coverage_of_means(outputs).check(f"what the {on_rows.label} loses")
     sets = _sets_of_columns(columns, _feature_names(task))
-    losses = permutation_losses(outputs, resolved, list(sets.values()))
+    losses = permutation_losses(outputs, on_rows, list(sets.values()))
     return Importances(
         columns=_ranked(list(sets), losses),
-        metric=resolved.name,
+        metric=on_rows.name,
         score=losses.score,
         available=outputs.n_trees,
         n_rows=losses.n_rows,
@@ -322,7 +310,7 @@ def oob_importance(
         groups=outputs.groups.by,
         copied=outputs.groups.copied,
         block_losses=losses.block_losses,
-        warnings=(*dependence_of(task.forest), *warning_of_copies(outputs.groups), *_warning_of_few(resolved, outputs)),
+        warnings=(*dependence_of(task.forest), *warning_of_copies(outputs.groups), *_warning_of_few(on_rows, outputs)),
     )
 
 
@@ -331,11 +319,9 @@ def _warning_of_few(metric: Metric, outputs: TreeOutputs) -> tuple[Caution, ...]
     n_few = few_rows(metric, outputs)
     if n_few is None or n_few >= _FEWEST_ROWS:
         return ()
-    text = (
-        f"only {how_many(n_few, 'row')} outside the largest class: the intervals of importances are too narrow, and "
-        f"hold from {_FEWEST_ROWS} such rows on. Give more rows of the smaller classes"
-    )
-    return (Caution(ForestWarning, text),)
+    rows = f"only {how_many(n_few, 'row')} outside the largest class: the intervals of importances are too narrow"
+    advice = f"and hold from {_FEWEST_ROWS} such rows on. Give more rows of the smaller classes"
+    return (Caution(ForestWarning, f"{rows}, {advice}"),)
 
 
 def _feature_names(task: Task) -> list[str]:
@@ -382,11 +368,9 @@ def _listed(columns: Any) -> list[Any]:
 
 def _ranked(names: list[str], losses: PermutationLosses) -> tuple[Importance, ...]:
     """The importance of each set with its intervals, the most important first."""
-    value, half_width = losses.value, losses.half_width
-    ranks = rankdata(-value, "min").astype(np.int64).tolist()
-    importances = []
-    for place in np.argsort(-value, kind="stable"):
-        loss, half = float(value[place]), float(half_width[place])
-        interval = (loss - half, loss + half)
-        importances.append(Importance(names[place], loss, interval, ranks[place], is_noise=loss <= half))
-    return tuple(importances)
+    numbers = losses.value, losses.half_width, rankdata(-losses.value, "min").astype(np.int64)
+    importances = [
+        Importance(name, loss, (loss - half, loss + half), rank, is_noise=loss <= half)
+        for name, loss, half, rank in zip(names, *(of_columns.tolist() for of_columns in numbers), strict=True)
+    ]
+    return tuple(sorted(importances, key=lambda column: -column.value))

@@ -21,29 +21,27 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rfsize._util import Floats, Int64s, give, refuse_unused
+from rfsize._util import Floats, Int64s, give
 from rfsize.counting.collect import collect_outputs
 from rfsize.counting.groups import warning_of_copies
-from rfsize.counting.outputs import TreeOutputs, coverage_of_means, means_of, predictor_of, sums_of, task_of
+from rfsize.counting.outputs import (
+    TreeOutputs,
+    coverage_of_means,
+    given_outputs,
+    means_of,
+    predictor_of,
+    sums_of,
+    task_of,
+)
 from rfsize.counting.task import Task, check_truth
 from rfsize.exceptions import FewVotesError
 from rfsize.models.model import learning_rate_of
-from rfsize.showing.html import Result
-from rfsize.showing.pages import score_page
+from rfsize.showing.html import Result, score_page
 from rfsize.showing.plots import plot_score
-from rfsize.showing.text import score_text
+from rfsize.showing.text_of_results import score_text
 from rfsize.statistics.metric_loss import MetricLoss, loss_of_halves, metric_loss
-from rfsize.statistics.metrics import (
-    Metric,
-    MetricLike,
-    check_metric,
-    clipping_of_rows,
-    label_of,
-    metric_of,
-    usual_metric,
-    value_of,
-    value_or_nan,
-)
+from rfsize.statistics.metrics import Metric, clipping_of_rows, label_of, value_of, value_or_nan
+from rfsize.statistics.named_metrics import MetricLike, check_direction, check_metric, metric_of, usual_metric
 from rfsize.statistics.row_errors import interval_within, metric_error
 
 _POINTS = 40  # of the curve
@@ -216,45 +214,48 @@ def oob_score(
     >>> [score.n_rows for score in scores]
     [379, 379, 380]
     """
-    outputs = known_out_of_bag(model, X, y, groups, metric, has_loss=False)
-    name = usual_metric(outputs) if metric is None else metric
-    labels_at = predictor_of(outputs).threshold if name == "accuracy" else None
-    give(learning_rate_of(task_of(outputs).forest, labels_at=labels_at))
-    on_rows = metric_of(name, outputs)
+    outputs, on_rows = known_out_of_bag(model, X, y, groups, metric, has_loss=False)
     coverage_of_means(outputs).check(f"the {label_of(on_rows.name)} on fresh rows")
     give(warning_of_copies(outputs.groups))
     return _score(outputs, on_rows)
 
 
 def known_out_of_bag(
-    model: Any, X: Any, y: Any, groups: Any, metric: MetricLike | None, *, has_loss: bool = True
-) -> TreeOutputs:
-    """The trees' outputs out of bag on the training rows, with the truth of the rows, which the metric fits."""
+    model: Any, X: Any, y: Any, groups: Any, metric: MetricLike | None, of_classes: str = "accuracy", *, has_loss: bool
+) -> tuple[TreeOutputs, Metric]:
+    """The trees' outputs out of bag on the training rows, and the metric with their truth; warns of learning rates.
+
+    Without a metric it is the one named ``of_classes``, or R². With ``has_loss`` it must have a better direction.
+    """
     if y is None and (not isinstance(model, TreeOutputs) or model.y is None):
         raise ValueError("y is missing: a score needs the truth of the training rows")
     if isinstance(model, TreeOutputs):
-        refuse_unused("tree outputs already hold their rows. Leave it out", X=X, groups=groups)
-        outputs = model if y is None else model.with_truth(y, model.sample_weight)
+        outputs = given_outputs(model, y, X=X, groups=groups)
         if outputs.source != "oob":
             raise ValueError(
                 f"these outputs are of {outputs.source}, and an out-of-bag score takes the training rows: give "
                 "rfsize.tree_outputs(model, X, y, oob=True). For other rows, score the model's own predict"
             )
+    elif X is None:
+        raise ValueError("X is missing: give all training rows, in the order of training")
     else:
-        if X is None:
-            raise ValueError("X is missing: give all training rows, in the order of training")
         check = check_truth if metric is None else partial(check_metric, metric, has_loss=has_loss)
-        outputs = collect_outputs(Task.of(model, X, y, oob=True, groups=groups, check=check), means=True)
-    return outputs
+        outputs = collect_outputs(Task.checked(model, X, y, oob=True, groups=groups, check=check), means=True)
+    on_rows = metric_of(usual_metric(outputs, of_classes) if metric is None else metric, outputs)
+    if has_loss:
+        check_direction(on_rows)
+    labels_at = predictor_of(outputs).threshold if on_rows.name == "accuracy" else None
+    give(learning_rate_of(task_of(outputs).forest, labels_at=labels_at))
+    return outputs, on_rows
 
 
 def _score(outputs: TreeOutputs, metric: Metric) -> OobScore:
-    means, clusters = means_of(outputs), outputs.groups.units
+    means = means_of(outputs)
     rows = np.flatnonzero(means.is_known)
     predicted = predictor_of(outputs).predictions(means.mean[rows])
     value = value_of(metric, rows, predicted)
     give(clipping_of_rows(metric, rows, predicted, outputs.n_trees))
-    error, freedom = metric_error([metric], [predicted], rows, rows if clusters is None else clusters[rows])
+    error, freedom = metric_error([metric], [predicted], rows, outputs.groups.units_of(rows))
     gain, gain_error, tree_error = 0.0, 0.0, 0.0
     if outputs.n_trees > 1:  # else the same one tree predicts fresh rows
         loss = _loss(outputs, metric)

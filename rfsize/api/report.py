@@ -8,18 +8,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from rfsize._util import Caution, share, whole
+from rfsize._util import Caution, positive, share, whole
 from rfsize.counting.outputs import TreeOutputs, distinct, predictor_of, sums_of, why_no_forest
 from rfsize.exceptions import NotAForestError, RfsizeError
-from rfsize.showing.html import Result
-from rfsize.showing.pages import report_page
+from rfsize.showing.html import Result, report_page
 from rfsize.showing.plots import plot_report
 from rfsize.showing.text import RARE, notes, report_text
 from rfsize.showing.warnings import harms_of_cut, warnings_of_size
 from rfsize.statistics.certify import Certificate, CertifiedCurve
-from rfsize.statistics.criterion import Criterion, loss_level, loss_of, options_of, resolve
+from rfsize.statistics.criterion import Criterion, loss_of, options_of, resolve
 from rfsize.statistics.curve import TAIL, Estimate, LossCurve, check_votes
-from rfsize.statistics.default import settled
+from rfsize.statistics.default import with_defaults
 from rfsize.statistics.first_trees import (
     CertificateDetails,
     certify,
@@ -29,7 +28,8 @@ from rfsize.statistics.first_trees import (
 from rfsize.statistics.labels import LabelDetails, estimate_labels
 from rfsize.statistics.metric_estimate import estimate_metric
 from rfsize.statistics.metric_loss import MetricLoss
-from rfsize.statistics.metrics import MetricLike, clipping_of_rows, metric_of
+from rfsize.statistics.metrics import clipping_of_rows
+from rfsize.statistics.named_metrics import MetricLike, metric_of
 from rfsize.statistics.predictions import estimate_predictions
 from rfsize.statistics.row_errors import PairedCurve
 
@@ -225,7 +225,7 @@ class Report(Result):
         >>> [report.size_at(alpha) for alpha in (0.9, 0.95, 0.99)]
         [9, 71, ...]
         """
-        level = loss_level(self.criterion, level)
+        level = 1.0 - share("alpha", level) if self.criterion.takes_alpha else positive("tolerance", level)
         return math.inf if self.estimate.problem is not None else self.estimate.curve.size(level)
 
     def loss_at(self, n_trees: int, metric: MetricLike | None = None) -> Loss:
@@ -353,8 +353,8 @@ def _loss(estimate: Estimate, n_trees: int) -> Loss:
         spread = details.seed_sd / math.sqrt(n_trees)
     elif isinstance(details, LabelDetails):
         by_class = {label: of_class.at(n_trees) for label, of_class in details.by_class.items()}
-    elif isinstance(curve, CertifiedCurve) and curve.classes != [""]:
-        by_class = curve.by_class(n_trees)
+    elif isinstance(curve, CertifiedCurve):
+        by_class = curve.by_class(n_trees) or None
     return Loss(value, (min(low, value), max(high, value)), spread, by_class)
 
 
@@ -381,8 +381,8 @@ ESTIMATORS: dict[str, Callable[..., Estimate]] = {
 }
 
 
-def report_of(outputs: TreeOutputs, criterion: Criterion, *, interval: bool = True) -> Report:
-    """The report without other losses and warnings that follow from them, which `finished` adds.
+def make_report(outputs: TreeOutputs, criterion: Criterion, *, interval: bool = True) -> Report:
+    """The report without other losses and warnings that follow from them, which `completed` adds.
 
     Without ``interval`` the interval is only made if the forest has enough trees by the estimate.
 
@@ -394,15 +394,15 @@ def report_of(outputs: TreeOutputs, criterion: Criterion, *, interval: bool = Tr
         If the criterion does not fit the outputs; other errors as by the estimators.
     """
     counted = distinct(outputs)
-    criterion = settled(resolve(criterion, len(counted.classes)), outputs)
+    criterion = with_defaults(resolve(criterion, len(counted.classes)), outputs)
     estimate = _estimated(counted, criterion, interval=interval)
     if not interval and estimate.problem is None and estimate.n_trees <= outputs.n_trees:
         estimate = _estimated(counted, criterion)
     of_rows = {"copied": outputs.groups.copied, "groups": outputs.groups.by, "outputs": outputs}
-    return report_on(criterion, estimate, outputs.n_trees, outputs.source, **of_rows)
+    return report_on_estimate(criterion, estimate, outputs.n_trees, outputs.source, **of_rows)
 
 
-def report_on(criterion: Criterion, estimate: Estimate, available: int, source: str, **more: Any) -> Report:
+def report_on_estimate(criterion: Criterion, estimate: Estimate, available: int, source: str, **more: Any) -> Report:
     """A report on an estimate; ``more`` are further fields of `Report`."""
     report = Report(criterion, estimate, available, source, warnings=estimate.warnings, **more)
     if estimate.problem is not None or not has_interval(report):
@@ -426,12 +426,12 @@ def has_interval(report: Report) -> bool:
     return not isinstance(curve, LossCurve) or len(curve.replicates) > 0
 
 
-def finished(report: Report) -> Report:
+def completed(report: Report) -> Report:
     """The report with its interval, with other losses, and with the warnings that follow from all of them."""
     outputs = report.outputs
     if outputs is not None:
         if not has_interval(report):
-            estimated = report_of(outputs, report.criterion)
+            estimated = make_report(outputs, report.criterion)
             report = replace(report, estimate=estimated.estimate, interval=estimated.interval)
         report = replace(report, others=_other_losses(report.criterion, outputs))
     is_cut = report.enough and report.criterion.target == "model"
@@ -441,21 +441,21 @@ def finished(report: Report) -> Report:
 
 def _compared_with_all(report: Report) -> tuple[Report, list[Caution]]:
     """What else the first trees lose against all trees on the same rows, in a boosted model as other losses too."""
+    curve = report.estimate.curve
     assert report.outputs is not None
+    assert isinstance(curve, CertifiedCurve)
     outputs, n_trees = distinct(report.outputs), int(report.n_trees)
-    shares, scores = report.estimate.details.label_shares, outputs.scores
+    scores, y, weight = outputs.scores, outputs.y, outputs.sample_weight
     if n_trees >= outputs.n_trees or scores is None or not scores.are_finite():
         return report, []
-    has_limit = why_no_forest(outputs) is None
-    if not has_limit and outputs.y is not None:
+    if y is not None and why_no_forest(outputs) is not None:
         report = replace(report, others=losses_of_first_trees(outputs, sorted({max(1, n_trees // 4), n_trees})))
     if report.criterion.metric != "labels":
         return report, []
-    truth = [None if given is None else given[scores.number] for given in (outputs.y, outputs.sample_weight)]
-    is_compared = outputs.y is not None or min(shares.values()) < RARE
+    is_compared = y is not None or min(curve.label_shares.values()) < RARE
     few = scores_of_first_trees(outputs, [n_trees])[0] if is_compared else None
-    predictor = predictor_of(outputs)
-    return report, harms_of_cut(predictor, few, scores.mean, shares, "model", *truth, has_limit=has_limit)
+    truth = [None if given is None else given[scores.number] for given in (y, weight)]
+    return report, harms_of_cut(report, predictor_of(outputs), few, scores.mean, *truth)
 
 
 def with_warnings(report: Report, *warnings: Caution) -> Report:

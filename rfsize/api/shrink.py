@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -19,14 +20,15 @@ from rfsize._util import (
     refuse_unused,
     whole,
 )
-from rfsize.api.report import Report, report_on
+from rfsize.api.report import Report, report_on_estimate
 from rfsize.counting.task import Task, check_truth
 from rfsize.counting.training_rows import refuse_training_rows
 from rfsize.exceptions import NotAForestError
 from rfsize.models.framework import read_to_cut
+from rfsize.models.link import Predictor
 from rfsize.models.model import Forest, Model, first_trees, learning_rate_of
 from rfsize.showing.warnings import harms_of_cut, warnings_of_size
-from rfsize.statistics.certify import AgreementCounts, RiskTarget, counts_to_bound
+from rfsize.statistics.certify import CertifiedCurve, RiskTarget, counts_to_bound
 from rfsize.statistics.criterion import Criterion, make_criterion, resolve
 from rfsize.statistics.default import with_metric, with_spread
 from rfsize.statistics.first_trees import Comparison, certified_estimate, risk_target
@@ -171,39 +173,22 @@ def shrink(
     criterion = resolve(criterion, forest.classes.size)
     if n_trees is not None:
         whole("n_trees", n_trees, at_least=1, at_most=forest.n_trees - 1)
-    task = Task.of(forest, X, y, check=check_truth)
+    task = Task.checked(forest, X, y, check=check_truth)
     refuse_training_rows(task)
     truth = None if y is None else one_per_row(y, task.n_rows)
-    certify, refit, held_out = _split(leaves_of(task), None if rows is None else leaves_of(Task.of(forest, rows)))
-    criterion = with_metric(criterion, task.predictor, refit.whole)
-    criterion = with_spread(criterion, task.predictor, refit.whole, None if forest.classes.size else truth)
-    target = risk_target(criterion, forest.digest)
-    comparison = Comparison(task.predictor, target.metric, target.tolerance)
-    shrinking = _Shrinking.of(forest, certify, refit, held_out, comparison, target)
+    shrinking, criterion = _with_rows(task, rows, truth, criterion)
     if n_trees is None:
-        tried = list(_tried_down(shrinking, target, "" if rows is not None else "; without rows, half of X certifies"))
+        tried = list(_tried_down(shrinking, "" if rows is not None else "; without rows, half of X certifies"))
+        curve = shrinking.curve(tried)
     else:
-        if target.average == "macro" and not shrinking.in_class.all():
-            raise ValueError(
-                "average='macro' certifies each class, and the forest gives some class to none of the rows that "
-                "certify: give more rows, or leave it out"
-            )
         tried = [shrinking.forest_of(n_trees)]
-        # The largest alpha that this size reaches.
-        alpha = max(1.0 - shrinking.counts(tried).certificate(n_trees, target).exact_bound, math.ulp(0.0))
-        criterion, target = replace(criterion, alpha=alpha, n_trees=n_trees), replace(target, alpha=alpha)
-    truth = None if truth is None else truth[certify.number]
-    report = _report(shrinking, criterion, target, tried, truth)
-    kept = [small for small in tried if len(small.members) == report.n_kept]
-    harms = []
-    if kept and criterion.of_labels:
-        shares = shrinking.counts(tried).label_shares(shrinking.classes)
-        harms = harms_of_cut(task.predictor, kept[0].score, certify.whole, shares, "chosen", truth)
-    report = replace(report, warnings=(*report.warnings, *warnings_of_size(report, harms)))
+        curve = _with_alpha_reached(shrinking.curve(tried), n_trees)
+        criterion = replace(criterion, alpha=curve.target.alpha, n_trees=n_trees)
+    report, kept = _report_on_forests(shrinking, criterion, curve, tried, truth)
     give((*learning_rate_of(forest), *report.warnings))
-    if kept:
-        return forest.wrapped(forest.select(kept[0].members, kept[0].leaf_values)), report
-    return first_trees(forest, report.n_kept), report  # all of them
+    if kept is None:
+        return first_trees(forest, report.n_kept), report  # all of them
+    return forest.wrapped(forest.select(kept.members, kept.leaf_values)), report
 
 
 def _check_forest(forest: Model) -> None:
@@ -238,6 +223,16 @@ def _split(given: Leaves, more: Leaves | None) -> tuple[Leaves, Leaves, Leaves |
     return certify, more.take(others), held_out
 
 
+def _with_rows(task: Task, rows: Any, truth: Any, criterion: Criterion) -> tuple[_Shrinking, Criterion]:
+    """What shrinks a forest on the rows of a task and on ``rows``; and the criterion, by what all trees predict."""
+    more = None if rows is None else leaves_of(Task.checked(task.forest, rows))
+    certify, refit, held_out = _split(leaves_of(task), more)
+    criterion = with_metric(criterion, task.predictor, refit.whole)
+    criterion = with_spread(criterion, task.predictor, refit.whole, truth)
+    target = risk_target(criterion, task.forest.digest)
+    return _Shrinking(task.forest, certify, refit, held_out, task.predictor, target), criterion
+
+
 class _SmallForest(NamedTuple):
     """Chosen trees, and how the rows that certify compare them with all trees."""
 
@@ -257,75 +252,84 @@ class _Shrinking:
         The whole forest, or boosted model.
     certify, refit : Leaves
         Rows that certify, and rows to choose trees and refit leaves on.
-    comparison : Comparison
-        Says when two forests answer a row alike.
-    order : ndarray of int64
-        The trees of the whole forest, in the order in which they are chosen.
-    n_refitted : int
-        Largest size at which leaves are refitted; 0 if refitting does not help.
-    labels : ndarray of int64, shape (n_rows,)
-        The class that the whole forest gives each row that certifies.
-    in_class : ndarray of int64, shape (n_classes,)
-        Number of rows that certify in each class.
+    held_out : Leaves or None
+        Rows that show whether refitting helps; if None, a part of those to refit on.
+    predictor : Predictor
+        Turns mean scores into predictions.
+    target : RiskTarget
+        What must stay the same.
     """
 
     forest: Model
     certify: Leaves
     refit: Leaves
-    comparison: Comparison
-    order: Int64s
-    n_refitted: int
-    labels: Int64s
-    in_class: Int64s
-
-    @classmethod
-    def of(
-        cls,
-        forest: Model,
-        certify: Leaves,
-        refit: Leaves,
-        held_out: Leaves | None,
-        comparison: Comparison,
-        target: RiskTarget,
-    ) -> _Shrinking:
-        """Choose the order of the trees, and find out whether to refit leaves."""
-        order, labels, n_refitted = order_of_trees(refit), comparison.labels(certify.whole), 0
-        if forest.refits:
-            fit, unseen = held_out_of(refit) if held_out is None else (refit, held_out)
-            n_refitted = most_trees_to_refit(fit, unseen, order, comparison, 1.0 - target.alpha)
-        in_class = np.bincount(labels, minlength=max(1, forest.classes.size))
-        return cls(forest, certify, refit, comparison, order, n_refitted, labels, in_class)
+    held_out: Leaves | None
+    predictor: Predictor
+    target: RiskTarget
 
     @property
-    def classes(self) -> list[Any]:
-        """The labels of the classes; a regression has one, without a name."""
-        return self.forest.classes.tolist() or [""]
+    def comparison(self) -> Comparison:
+        """Says when two forests answer a row alike."""
+        return Comparison(self.predictor, self.target.metric, self.target.tolerance)
+
+    @cached_property
+    def order(self) -> Int64s:
+        """The trees of the whole forest, in the order in which they are chosen."""
+        return order_of_trees(self.refit)
+
+    @cached_property
+    def n_refitted(self) -> int:
+        """Largest size at which leaves are refitted; 0 if refitting does not help."""
+        if not self.forest.refits:
+            return 0
+        fit, unseen = held_out_of(self.refit) if self.held_out is None else (self.refit, self.held_out)
+        return most_trees_to_refit(fit, unseen, self.order, self.comparison, 1.0 - self.target.alpha)
+
+    @cached_property
+    def labels(self) -> Int64s:
+        """The class that the whole forest gives each row that certifies, shape (n_rows,)."""
+        return self.comparison.labels(self.certify.whole)
+
+    def in_class(self, rows: Any = slice(None)) -> Int64s:
+        """Number of rows that certify in each class, or of some of them, shape (n_classes,); one of a regression."""
+        return np.bincount(self.labels[rows], minlength=max(1, self.forest.classes.size))
 
     def forest_of(self, n_trees: int) -> _SmallForest:
         """The smaller forest of ``n_trees`` trees."""
         members = self.order[:n_trees]
         leaf_values = None if n_trees > self.n_refitted else refitted(self.refit, members)
         score = self.certify.raw_scores(members, leaf_values)
-        differs = self.comparison.differ(score, self.certify.whole)
-        in_class = np.bincount(self.labels[differs], minlength=len(self.in_class))
-        return _SmallForest(members, leaf_values, score, in_class)
+        differing = self.in_class(self.comparison.differ(score, self.certify.whole))
+        return _SmallForest(members, leaf_values, score, differing)
 
-    def counts(self, tried: list[_SmallForest]) -> AgreementCounts:
+    def curve(self, tried: list[_SmallForest]) -> CertifiedCurve:
         """How many rows the forests, from large to small, answer differently."""
-        sizes = np.array([len(small.members) for small in tried], dtype=np.int64)
+        tested = np.array([len(small.members) for small in tried], dtype=np.int64)
         differing = np.stack([small.differing for small in reversed(tried)], axis=1)
-        return AgreementCounts(sizes[::-1], self.in_class, differing, self.forest.n_trees, tested=sizes)
+        of_forest = self.forest.n_trees, tested, self.target, self.forest.classes.tolist()
+        return CertifiedCurve(tested[::-1], self.in_class(), differing, *of_forest)
 
 
-def _tried_down(shrinking: _Shrinking, target: RiskTarget, advice: str) -> Iterator[_SmallForest]:
+def _with_alpha_reached(curve: CertifiedCurve, n_trees: int) -> CertifiedCurve:
+    """The curve with the largest alpha that ``n_trees`` trees reach."""
+    if curve.target.average == "macro" and not curve.rows.all():
+        raise ValueError(
+            "average='macro' certifies each class, and the forest gives some class to none of the rows that "
+            "certify: give more rows, or leave it out"
+        )
+    alpha = max(1.0 - curve.certificate(n_trees).exact_bound, math.ulp(0.0))
+    return replace(curve, target=replace(curve.target, alpha=alpha))
+
+
+def _tried_down(shrinking: _Shrinking, advice: str) -> Iterator[_SmallForest]:
     """Forests of fewer and fewer trees, up to the first that misses the target on these very rows.
 
     More rows like these could not certify that forest either. ``ValueError``, which ends with the advice, if the rows
     are too few to certify anything.
     """
-    in_class = shrinking.in_class
+    target, in_class = shrinking.target, shrinking.in_class()
     try:
-        target.check_rows(in_class, shrinking.classes)
+        target.check_rows(in_class, shrinking.forest.classes.tolist())
     except ValueError as error:
         raise ValueError(f"{error}{advice}") from None
     for size in shrinking.refit.sizes:
@@ -337,25 +341,23 @@ def _tried_down(shrinking: _Shrinking, target: RiskTarget, advice: str) -> Itera
             return
 
 
-# The report
+def _report_on_forests(
+    shrinking: _Shrinking, criterion: Criterion, curve: CertifiedCurve, tried: list[_SmallForest], truth: Any
+) -> tuple[Report, _SmallForest | None]:
+    """The report on the forests that were tried, and the one to keep; None if all trees are kept.
 
-
-def _report(
-    shrinking: _Shrinking, criterion: Criterion, target: RiskTarget, tried: list[_SmallForest], truth: Any
-) -> Report:
-    """The report on the forests that were tried; ``truth`` are the labels of the rows that certify, or None."""
-    forest, counts = shrinking.forest, shrinking.counts(tried)
-    estimate = certified_estimate(
-        counts,
-        target,
-        forest.classes.tolist(),
-        voting=None,
-        predict_voting=forest.voting,
-        n_trees=criterion.n_trees,
-        n_refitted=shrinking.n_refitted,
-    )
-    predictor, whole = shrinking.comparison.predictor, shrinking.certify.whole
+    ``truth`` are the labels of all rows that the user gave, or None.
+    """
+    forest, predictor, whole = shrinking.forest, shrinking.predictor, shrinking.certify.whole
+    truth = None if truth is None else truth[shrinking.certify.number]
+    how: dict[str, Any] = {"predict_voting": forest.voting, "n_refitted": shrinking.n_refitted}
+    estimate = certified_estimate(curve, n_trees=criterion.n_trees, voting=None, **how)
     metrics = () if truth is None else paired_metrics(predictor, len(whole), truth)
     by_few = {len(small.members): predictor.predictions(small.score) for small in reversed(tried)}
     others = paired_losses(metrics, by_few, predictor.predictions(whole), forest.n_trees, criterion.target)
-    return report_on(criterion, estimate, forest.n_trees, "rows given", others=others)
+    report = report_on_estimate(criterion, estimate, forest.n_trees, "rows given", others=others)
+    kept = next((small for small in tried if len(small.members) == report.n_kept), None)
+    harms = []
+    if kept is not None and criterion.of_labels:
+        harms = harms_of_cut(report, predictor, kept.score, whole, truth)
+    return replace(report, warnings=(*report.warnings, *warnings_of_size(report, harms))), kept

@@ -11,18 +11,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rfsize._util import Caution, choice, give, how_many, one_per_row, refuse_option_as_labels, refuse_unused, whole
-from rfsize.api.report import Report, finished, report_of, with_warnings
-from rfsize.counting.collect import collect_outputs, outputs_of, outputs_of_votes
-from rfsize.counting.outputs import TreeOutputs, task_of, warnings_for, why_no_forest
+from rfsize.api.report import Report, completed, make_report, with_warnings
+from rfsize.counting.collect import collect_outputs, outputs_of_votes
+from rfsize.counting.outputs import TreeOutputs, given_outputs, task_of, warnings_for, why_no_forest
 from rfsize.counting.task import Task, check_truth
-from rfsize.counting.training_rows import warning_of_training_rows
 from rfsize.counting.votes import Votes
-from rfsize.models.framework import read_forest, read_model, read_to_cut, refuse_regression
+from rfsize.models.framework import read_forest, read_model, read_to_cut
 from rfsize.models.model import Forest, Model, first_trees
 from rfsize.showing.warnings import warnings_of_bytes
 from rfsize.statistics.criterion import Criterion, check_options, make_criterion, resolve
 from rfsize.statistics.first_trees import refuse_to_certify, risk_target
-from rfsize.statistics.metrics import MetricLike, check_metric
+from rfsize.statistics.named_metrics import MetricLike, check_metric
 
 MAX_ROWS = 100_000
 """Number of rows that ``max_rows="auto"`` draws."""
@@ -215,10 +214,10 @@ def size(
     options: dict[str, Any] = {"alpha": alpha, "average": average, "voting": voting, "method": method}
     check_options(metric, tolerance, target=target, confidence=confidence, **options)
     read, which = with_target(model, target, oob=oob)
-    criterion = make_criterion(metric, tolerance, target=which, confidence=_confidence(which, confidence), **options)
-    report = _report(read, X, y, criterion, oob=oob, groups=groups, max_rows=max_rows)
-    told = model.warnings if isinstance(model, TreeOutputs) else ()  # by rfsize.tree_outputs
-    give(warning for warning in _warnings_about_rows(report) if warning not in told)
+    criterion = _criterion(metric, tolerance, target=which, confidence=confidence, **options)
+    report = _sized(read, X, y, criterion, oob=oob, groups=groups, max_rows=max_rows)
+    given_before = model.warnings if isinstance(model, TreeOutputs) else ()  # by rfsize.tree_outputs
+    give(warning for warning in _warnings_about_rows(report) if warning not in given_before)
     return report
 
 
@@ -229,49 +228,28 @@ def with_target(model: Any, target: str | None, *, oob: bool) -> tuple[Any, str]
     return read, target or ("limit" if has_limit or oob else "model")
 
 
-def _confidence(target: str, confidence: float | None) -> float | None:
-    """The confidence of a certificate; ``ValueError`` if it is given for a target that certifies nothing."""
+def _criterion(
+    metric: MetricLike, tolerance: float | None, *, target: str, confidence: float | None, **of_labels: Any
+) -> Criterion:
+    """The criterion of `size`; ``ValueError`` if a confidence is given for a target that certifies nothing."""
     if target == "limit":
-        refuse_unused(
-            "target='limit' estimates T*, and certifies nothing. Leave it out and look at report.upper(confidence), or "
-            "give target='model'",
-            confidence=confidence,
-        )
-    return confidence
+        advice = "Leave it out and look at report.upper(confidence), or give target='model'"
+        refuse_unused(f"target='limit' estimates T*, and certifies nothing. {advice}", confidence=confidence)
+    return make_criterion(metric, tolerance, target=target, confidence=confidence, **of_labels)
 
 
-def _report(
-    model: Any, X: Any, y: Any, criterion: Criterion, *, oob: bool, groups: Any, max_rows: Any = None
-) -> Report:
+def _sized(model: Any, X: Any, y: Any, criterion: Criterion, *, oob: bool, groups: Any, max_rows: Any = None) -> Report:
     """The report of `size`, whose warnings are not yet given."""
-    if isinstance(model, Votes | TreeOutputs):
-        what = "counted Votes" if isinstance(model, Votes) else "tree outputs"
-        of_rows = {"X": X, "oob": oob or None, "groups": groups, "max_rows": max_rows}
-        refuse_unused(f"{what} already hold their rows. Leave it out", **of_rows)
-        outputs = _with_truth(model, y)
+    of_rows = {"X": X, "oob": oob or None, "groups": groups, "max_rows": max_rows}
+    if isinstance(model, TreeOutputs):
+        outputs = given_outputs(model, y, **of_rows)
+    elif isinstance(model, Votes):
+        refuse_unused("counted Votes hold their rows, and no scores, which metrics need. Leave it out", y=y, **of_rows)
+        outputs = outputs_of_votes(model)
     else:
         outputs = _outputs(model, X, y, criterion, oob=oob, groups=groups, max_rows=max_rows)
-    report = finished(report_of(outputs, criterion))
+    report = completed(make_report(outputs, criterion))
     return with_warnings(report, *warnings_for(outputs, of_labels=report.criterion.of_labels))
-
-
-def _outputs(model: Any, X: Any, y: Any, criterion: Criterion, *, oob: bool, groups: Any, max_rows: Any) -> TreeOutputs:
-    """What the trees of a model predict for the rows; what cannot be sized is refused before they predict any."""
-    if criterion.target == "model":
-        refuse_to_certify("oob" if oob else "rows given")
-        reason = "a certificate uses all rows, and fewer rows would certify no smaller forest. Leave it out"
-        refuse_unused(reason, max_rows=max_rows)
-    if X is None:
-        raise ValueError("X is missing: give rows the forest was not trained on, or the training rows with oob=True")
-    forest: Model = model if criterion.target == "model" else read_forest(model)
-    if criterion.metric == "labels":
-        refuse_regression(forest)
-    criterion = resolve(criterion, forest.classes.size)
-    check = partial(check_metric, criterion.metric) if criterion.kind == "metric" else check_truth
-    task = Task.of(forest, X, y, oob=oob, groups=groups, check=check)
-    if criterion.target == "model":
-        risk_target(criterion, None).check_rows(np.array([task.n_rows]), [""])
-    return collect_outputs(task) if max_rows is None else _outputs_of_drawn_rows(task, max_rows)
 
 
 def _warnings_about_rows(report: Report) -> tuple[Caution, ...]:
@@ -281,32 +259,36 @@ def _warnings_about_rows(report: Report) -> tuple[Caution, ...]:
     return (*of_forest, *report.estimate.warnings)
 
 
-def _with_truth(given: Votes | TreeOutputs, y: Any) -> TreeOutputs:
-    """The outputs that a user gave in place of a model and rows, with ``y`` if it is given only now."""
-    if isinstance(given, Votes):
-        refuse_unused("metrics need the trees' scores, and counted Votes have none. Leave it out", y=y)
-        return outputs_of_votes(given)
-    return given if y is None else given.with_truth(y, given.sample_weight)
+def _outputs(model: Any, X: Any, y: Any, criterion: Criterion, *, oob: bool, groups: Any, max_rows: Any) -> TreeOutputs:
+    """What the trees of a model predict for the rows; what cannot be sized is refused before they predict any."""
+    if criterion.target == "model":
+        refuse_to_certify("oob" if oob else "rows given")
+        reason = "a certificate uses all rows, and fewer rows would certify no smaller forest. Leave it out"
+        refuse_unused(reason, max_rows=max_rows)
+    if oob:
+        reason = "out of bag the proof of the bags needs all rows. Leave it out, or give rows that no tree saw"
+        refuse_unused(reason, max_rows=max_rows)
+    if X is None:
+        raise ValueError("X is missing: give rows the forest was not trained on, or the training rows with oob=True")
+    forest: Model = model if criterion.target == "model" else read_forest(model)
+    criterion = resolve(criterion, forest.classes.size)
+    check = partial(check_metric, criterion.metric) if criterion.kind == "metric" else check_truth
+    task = Task.checked(forest, X, y, oob=oob, groups=groups, check=check)
+    if criterion.target == "model":
+        risk_target(criterion, None).check_rows(np.array([task.n_rows]), [""])
+    return collect_outputs(task) if max_rows is None else _outputs_of_drawn_rows(task, max_rows)
 
 
 def _outputs_of_drawn_rows(task: Task, max_rows: int | str) -> TreeOutputs:
     """The outputs on ``max_rows`` random rows; beyond them, only the noise of the trees makes T* uncertain."""
-    if task.bags is not None:
-        raise ValueError(
-            "max_rows draws some of the rows, and out of bag the proof of the bags needs all of them: leave "
-            "max_rows out, or give rows that the forest was not trained on"
-        )
     if isinstance(max_rows, str):
         choice("max_rows", max_rows, ("auto",), "; or give a number of rows")
         max_rows = MAX_ROWS
-    n_rows = whole("max_rows", max_rows, at_least=1)
-    of_rows = warning_of_training_rows(task)
-    if n_rows < task.n_rows:
-        drawn = np.sort(np.random.default_rng(0).choice(task.n_rows, n_rows, replace=False))
-        y = None if task.y is None else one_per_row(task.y, task.n_rows)[drawn]
-        task = replace(task, X=task.X.pick(drawn), y=y)
-    outputs = outputs_of(task).with_truth(task.y)
-    return replace(outputs, warnings=(*of_rows, *outputs.warnings))
+    if whole("max_rows", max_rows, at_least=1) >= task.n_rows:
+        return collect_outputs(task)
+    drawn = np.sort(np.random.default_rng(0).choice(task.n_rows, max_rows, replace=False))
+    y = None if task.y is None else one_per_row(task.y, task.n_rows)[drawn]
+    return collect_outputs(replace(task, X=task.X.pick(drawn), y=y), of_all=task)
 
 
 def truncate(
@@ -412,46 +394,49 @@ def truncate(
     >>> bool((small.predict(X[1000:]) == boosted.predict(X[1000:])).mean() > 0.95)
     True
     """
-    given: Any = model
-    if isinstance(given, Votes):
-        raise ValueError("truncate cuts a model, found counted Votes; size them, then truncate(model, n_trees=report)")
-    if isinstance(X, Report):
-        raise ValueError("X is a report: to cut the model to its size, write truncate(model, n_trees=report)")
+    _refuse_misplaced(model, X, n_trees, max_bytes)
     refuse_option_as_labels(y)
-    if n_trees is not None and max_bytes is not None:
-        raise ValueError("n_trees and max_bytes both say how large the forest may be: give one of them")
-    if max_bytes is not None:
-        whole("max_bytes", max_bytes, at_least=1)
-    of_labels: dict[str, Any] = {"alpha": alpha, "average": average, "voting": voting}
-    check_options(metric, tolerance, target=target, confidence=confidence, **of_labels)
-    given, default = with_target(model, None, oob=oob)
-    forest: Model = task_of(given).forest if isinstance(given, TreeOutputs) else given
-    fit = None if max_bytes is None else most_trees_within(max_bytes, forest)
-    report = None
-    if n_trees is None and (max_bytes is None or X is not None or isinstance(given, TreeOutputs)):
-        of_labels["confidence"] = _confidence(target or default, confidence)
-        criterion = make_criterion(metric, tolerance, target=target or default, **of_labels)
-        report = _report(given, X, y, criterion, oob=oob, groups=groups)
+    options: dict[str, Any] = {"alpha": alpha, "average": average, "voting": voting}
+    check_options(metric, tolerance, target=target, confidence=confidence, **options)
+    read, which = with_target(model, target, oob=oob)
+    forest: Model = task_of(read).forest if isinstance(read, TreeOutputs) else read
+    n_fitting = None if max_bytes is None else most_trees_within(max_bytes, forest)
+    report = n_trees if isinstance(n_trees, Report) else None
+    if n_trees is None and (max_bytes is None or X is not None or isinstance(read, TreeOutputs)):
+        criterion = _criterion(metric, tolerance, target=which, confidence=confidence, **options)
+        report = _sized(read, X, y, criterion, oob=oob, groups=groups)
     else:
         reason = "n_trees sets the size, and the forest is not sized. Leave it out"
         if max_bytes is not None:
             reason = "max_bytes sets the size, and without X the forest is not sized. Give X, or leave it out"
-        of_rows = {"X": X, "y": y, "oob": oob or None, "groups": groups, "tolerance": tolerance, **of_labels}
-        named = None if metric == "auto" else metric
-        refuse_unused(reason, **of_rows, metric=named, target=target, confidence=confidence)
-    if isinstance(n_trees, Report):
-        _check_report(n_trees, forest)
-        report = n_trees
-    if max_bytes is not None and fit is not None:
+        options |= {"metric": None if metric == "auto" else metric, "tolerance": tolerance}
+        options |= {"target": target, "confidence": confidence}
+        refuse_unused(reason, X=X, y=y, oob=oob or None, groups=groups, **options)
+    kept = _n_kept(forest, n_trees, report) if n_fitting is None else n_fitting
+    if max_bytes is not None:
         about_rows = () if report is None else _warnings_about_rows(report)
-        give((*about_rows, *warnings_of_bytes(max_bytes, fit, forest.n_trees, report)))
-        kept = fit
-    elif report is not None:
-        give(report.warnings)
-        kept = report.n_kept
-    else:
-        kept = whole("n_trees", cast(int, n_trees), at_least=1, at_most=forest.n_trees)
+        give((*about_rows, *warnings_of_bytes(max_bytes, kept, forest.n_trees, report)))
     return cast(_Model, first_trees(forest, kept))
+
+
+def _refuse_misplaced(model: Any, X: Any, n_trees: Any, max_bytes: Any) -> None:
+    """Raise ``ValueError`` if arguments of `truncate` are meant as others, or say the same."""
+    if isinstance(model, Votes):
+        raise ValueError("truncate cuts a model, found counted Votes; size them, then truncate(model, n_trees=report)")
+    if isinstance(X, Report):
+        raise ValueError("X is a report: to cut the model to its size, write truncate(model, n_trees=report)")
+    if n_trees is not None and max_bytes is not None:
+        raise ValueError("n_trees and max_bytes both say how large the forest may be: give one of them")
+
+
+def _n_kept(forest: Model, n_trees: Any, report: Report | None) -> int:
+    """The number of first trees by a report, whose warnings are given, or by the number that the user gave."""
+    if report is None:
+        return whole("n_trees", n_trees, at_least=1, at_most=forest.n_trees)
+    if report is n_trees:
+        _check_report(report, forest)
+    give(report.warnings)
+    return report.n_kept
 
 
 def _check_report(report: Report, forest: Model) -> None:
@@ -472,6 +457,7 @@ def _check_report(report: Report, forest: Model) -> None:
 
 def most_trees_within(max_bytes: int, forest: Model) -> int:
     """The largest number of first trees whose file has at most ``max_bytes``; ``ValueError`` if one tree takes more."""
+    whole("max_bytes", max_bytes, at_least=1)
 
     def n_bytes(n_trees: int) -> int:
         return read_model(forest.first(n_trees)).n_bytes

@@ -25,7 +25,7 @@ from rfsize.counting.outputs import VOTINGS
 from rfsize.exceptions import RfsizeWarning
 from rfsize.models.framework import framework_of
 from rfsize.statistics.criterion import AVERAGES, METHODS, NAMES, TARGETS
-from rfsize.statistics.metrics import one_name
+from rfsize.statistics.named_metrics import one_name
 
 DONE, NOT_CONVERGED, BAD_INPUT = 0, 1, 2
 """Exit status: done and large enough; the forest is too small; the input is wrong, and one line says what."""

@@ -3,7 +3,7 @@
 ``tree_outputs(model, X, oob=True)`` from the call to C++:
 
 1. `api.tree_outputs` checks the options.
-2. `task.Task.of` reads the model, opens the rows, checks the sizes of the bags, and forms groups of rows.
+2. `task.Task.checked` reads the model, opens the rows, checks the sizes of the bags, and forms groups of rows.
 3. `collect.collect_outputs` joins what is counted with ``y``, weights and warnings to `TreeOutputs`.
 4. `count.count` adds up what the trees say, batch by batch, in one process or where the rows lie (`task.in_parts`).
 5. `task.Pass.batches` yields for each batch the leaves, draws the bags again, and tells the trees that saw each row.

@@ -136,7 +136,9 @@ def tree_outputs(
     else:
         of_bags: dict[str, Any] = {"seed": seed, "subsample": subsample, "sample_weight": sample_weight}
         options: dict[str, Any] = {"missing": missing, "threshold": threshold, "groups": groups}
-        outputs = collect_outputs(Task.of(model, X, y, oob=oob, check=check_truth, **options, **of_bags), means=True)
+        outputs = collect_outputs(
+            Task.checked(model, X, y, oob=oob, check=check_truth, **options, **of_bags), means=True
+        )
     give(warnings_for(outputs, of_labels=True))
     return outputs
 
@@ -213,7 +215,7 @@ def inbag(
     rfsize.exceptions.InbagError: ...
     """
     of_bags: dict[str, Any] = {"seed": seed, "subsample": subsample, "sample_weight": sample_weight}
-    return inbag_mask(Task.of(model, X, y, oob=True, missing=missing, groups="rows", **of_bags))
+    return inbag_mask(Task.checked(model, X, y, oob=True, missing=missing, groups="rows", **of_bags))
 
 
 def oob_predict_proba(
@@ -351,4 +353,4 @@ def oob_predict(
 
 
 def _out_of_bag(model: Any, X: Any, y: Any, groups: Any) -> TreeOutputs:
-    return collect_outputs(Task.of(model, X, y, oob=True, groups=groups, check=check_truth), means=True)
+    return collect_outputs(Task.checked(model, X, y, oob=True, groups=groups, check=check_truth), means=True)

@@ -19,9 +19,12 @@ from rfsize.models.model import dependence_of, learning_rate_of
 from rfsize.models.training import ForestInTraining
 
 
-def collect_outputs(task: Task, *, means: bool = False) -> TreeOutputs:
-    """The outputs of a finished forest with ``y`` and weights, and a warning if the rows are the training rows."""
-    of_rows = warning_of_training_rows(task)
+def collect_outputs(task: Task, *, means: bool = False, of_all: Task | None = None) -> TreeOutputs:
+    """The outputs of a finished forest with ``y`` and weights, and a warning if the rows are the training rows.
+
+    ``of_all`` is the task of all rows, if only some of them are counted.
+    """
+    of_rows = warning_of_training_rows(of_all or task)
     outputs = outputs_of(task, means=means).with_truth(task.y, task.sample_weight)
     return replace(outputs, warnings=(*of_rows, *outputs.warnings))
 

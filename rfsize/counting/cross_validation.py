@@ -53,7 +53,7 @@ def outputs_of_estimator(
     for train, held_out in folds:
         part = data.part(train)
         forest = with_classes(read_forest(part.fitted(estimator)), part.classes)  # XGBoost only numbers them
-        task = Task.of(forest, rows_at(data.X, held_out), threshold=threshold)
+        task = Task.checked(forest, rows_at(data.X, held_out), threshold=threshold)
         parts.append((held_out, outputs_of(task)))
     return outputs_of_folds(parts, data.classes, len(data.label), groups)
 

@@ -65,6 +65,11 @@ class Groups:
         alone = self.index < 0
         return np.where(alone, self.n_groups + np.cumsum(alone), self.index)
 
+    def units_of(self, rows: Int64s) -> Int64s:
+        """`units` of the rows with these numbers; their own numbers if every row stands alone."""
+        units = self.units
+        return rows if units is None else units[rows]
+
     def representatives(self, n_rows: int) -> Bools:
         """Mask of one row of each group, and of all rows that stand alone."""
         if self.index is None:

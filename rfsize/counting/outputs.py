@@ -14,6 +14,7 @@ from rfsize._util import (
     Caution,
     Floats,
     how_many,
+    refuse_unused,
 )
 from rfsize.counting.count import count
 from rfsize.counting.coverage import Coverage
@@ -377,6 +378,18 @@ class TreeOutputs:
 def _estimator(module: str) -> Any:
     """A module of estimates, which take outputs, so that this module cannot import them."""
     return import_module(f"rfsize.statistics.{module}")
+
+
+def given_outputs(outputs: TreeOutputs, y: ArrayLike | None, **of_rows: Any) -> TreeOutputs:
+    """Outputs in place of a model and rows, with ``y`` if it is given only now.
+
+    Raises
+    ------
+    ValueError
+        If an argument that is about the rows is given too, or ``y`` does not fit.
+    """
+    refuse_unused("tree outputs already hold their rows. Leave it out", **of_rows)
+    return outputs if y is None else outputs.with_truth(y, outputs.sample_weight)
 
 
 def task_of(outputs: TreeOutputs) -> Task:

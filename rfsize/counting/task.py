@@ -179,7 +179,7 @@ class Task:
     sample_weight: Any = None
 
     @classmethod
-    def of(
+    def checked(
         cls,
         model: Any,
         X: Any,

@@ -11,13 +11,11 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize._util import Bools, Caution, Floats, Int64s, give
+from rfsize._util import Bools, Caution, Floats, Int64s
 from rfsize.counting.task import BagCheck, Pass, Task, in_parts
 from rfsize.exceptions import InbagError, TrainingRowsWarning
 from rfsize.models.bags import Bags, Layout
 from rfsize.models.ensemble import LeafIds, TreeEnsemble
-from rfsize.models.framework import read_model, refuse_regression
-from rfsize.models.model import learning_rate_of
 from rfsize.models.rows import Rows
 
 # Fresh rows overfill some leaf long before all of them are counted, so leaves are checked after each part of the rows:
@@ -182,25 +180,6 @@ Read = Callable[[NDArray[Any], Int64s], Total]
 _CELLS = 6
 
 _WHAT = "scores of trees"  # of a progress bar
-
-
-def fresh_rows(
-    model: Any, X: Any, *, casts_votes: bool, threshold: float | None = None, missing: float | None = None
-) -> Task:
-    """A model, and rows that it was not trained on; ``casts_votes`` if the trees are to vote.
-
-    Raises
-    ------
-    ValueError
-        If the rows are the training rows, or do not fit the model.
-    """
-    forest = read_model(model, missing=missing)
-    if casts_votes:
-        refuse_regression(forest)
-    task = Task.of(forest, X, threshold=threshold)
-    refuse_training_rows(task)
-    give(learning_rate_of(forest, labels_at=task.threshold if casts_votes else None))
-    return task
 
 
 def added_up(task: Task, outputs: Outputs, read: Read[Total], nothing: Callable[[], Total]) -> Total:

@@ -24,7 +24,7 @@ from rfsize.models.model import dependence_of, learning_rate_of
 from rfsize.models.rows import for_training, joined, n_rows_of
 from rfsize.models.training import ForestInTraining, Trainer
 from rfsize.statistics.criterion import make_criterion
-from rfsize.statistics.metrics import MetricLike
+from rfsize.statistics.named_metrics import MetricLike
 from rfsize.training.grow import Growth, checked_criterion, grow_until_enough
 from rfsize.training.stopping_rule import StoppingRule
 

@@ -277,9 +277,3 @@ def reading(versions: str) -> Iterator[None]:
         raise
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise NotAForestError(f"this is no model of {versions} ({error!r:.200}): save it by one of these") from error
-
-
-def refuse_regression(forest: Model) -> None:
-    """Raise `NotAForestError` if the trees of a forest cast no votes, where only votes help."""
-    if not forest.classes.size:
-        raise NotAForestError("trees of a regression cast no votes: give metric='scores' and a tolerance")

@@ -125,6 +125,10 @@ class Predictor:
         """Mean score above which class 1 is predicted; two classes only."""
         return self.link.score_at(self.threshold)
 
+    def link_to(self, metric: str) -> Link:
+        """The link to probabilities, or to numbers; "scores" of classes are taken as they are."""
+        return Link("identity") if metric == "scores" and len(self.classes) else self.link
+
     def predictions(self, mean: Floats) -> Floats:
         """Probabilities of all classes, or one number, shape (…, n_outputs), from mean scores, shape (…, n_scores)."""
         return self.link.predictions(mean, len(self.classes))

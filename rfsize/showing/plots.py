@@ -13,15 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rfsize._util import how_many, in_percent
-from rfsize.showing.text import (
-    axis_label,
-    fraction_choice,
-    from_to,
-    importances_title,
-    shortened,
-    shown_warnings,
-    verdict,
-)
+from rfsize.showing.text import axis_label, from_to, shortened, shown_warnings, verdict
+from rfsize.showing.text_of_results import fraction_choice, importances_lines
 from rfsize.statistics.certify import CertifiedCurve
 from rfsize.statistics.curve import odd_sizes
 from rfsize.statistics.metrics import label_of
@@ -68,8 +61,8 @@ def faint(ax: Axes, linestyle: str) -> dict[str, Any]:
     return {"color": ink(ax), "alpha": 0.7, "linewidth": 1.0, "linestyle": linestyle}
 
 
-def finish(ax: Axes) -> None:
-    """Add a grid to finished axes, and the legend below them, where it covers no curve."""
+def finished(ax: Axes) -> Axes:
+    """The axes with a grid, and the legend below them, where it covers no curve."""
     ax.grid(which="major", color=ink(ax), alpha=0.15)
     ax.set_axisbelow(True)
     legend = ax.legend(
@@ -82,28 +75,28 @@ def finish(ax: Axes) -> None:
     )
     for text in legend.get_texts():
         text.set_parse_math(False)  # the text holds names of classes
+    return ax
 
 
-def label_counts(axis: Axis) -> None:
-    """Label a logarithmic axis of trees with whole numbers."""
+def over_trees(ax: Axes, n_trees: int, forest: str = "your forest") -> None:
+    """Make the x-axis one of numbers of trees, logarithmic, with a line at the forest at hand."""
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-    axis.set_major_locator(LogLocator(numticks=_MOST_TICKS))
-    axis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-    axis.set_minor_formatter(NullFormatter())
+    ax.axvline(n_trees, color="C1", linestyle="-.", label=f"{forest}: {how_many(n_trees, 'tree')}")
+    ax.set(xscale="log", xlabel="trees in the forest")
+    ax.xaxis.set_major_locator(LogLocator(numticks=_MOST_TICKS))
+    ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    ax.xaxis.set_minor_formatter(NullFormatter())
 
 
 def label_sparsely(axis: Axis, text: Callable[[float], str]) -> None:
     """Label only 1, 2 and 5 of each power of ten of a logarithmic axis; with many powers only 1."""
-    from matplotlib.ticker import FuncFormatter
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-    def label(value: float, _: Any) -> str:
-        low, high = axis.get_view_interval()
-        said = "125" if high < 10.0**_POWERS * low else "1"
-        return text(value) if f"{value:e}"[0] in said else ""
-
-    axis.set_major_formatter(FuncFormatter(label))
-    axis.set_minor_formatter(FuncFormatter(label))
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 10.0**_POWERS * low else (1.0,)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: text(value)))
+    axis.set_minor_formatter(NullFormatter())
 
 
 # Reports
@@ -137,12 +130,9 @@ def draw_size(report: Report, ax: Axes) -> None:
     _draw_loss(report, ax, largest)
     if math.isfinite(report.n_trees):
         _mark_size(report, ax, largest)
-    _mark_forest(ax, report.available, "grown" if report.criterion.is_training else "your forest")
-    ax.set_xscale("log")
+    over_trees(ax, report.available, "grown" if report.criterion.is_training else "your forest")
     ax.set_xlim(1.0, max(2.0, largest))
-    ax.set_xlabel("trees in the forest")
-    label_counts(ax.xaxis)
-    finish(ax)
+    finished(ax)
 
 
 def _draw_loss(report: Report, ax: Axes, largest: float) -> None:
@@ -152,7 +142,7 @@ def _draw_loss(report: Report, ax: Axes, largest: float) -> None:
     sizes = odd_sizes(np.geomspace(1.0, largest, _SIZES))
     if isinstance(curve, CertifiedCurve):
         name = "rows that agree, seen"
-        known = curve.counts.sizes[curve.counts.sizes < report.available]  # with all trees the loss is 0
+        known = curve.sizes[curve.sizes < report.available]  # with all trees the loss is 0
         sizes = known[np.isin(known, sizes)] if len(known) > _SIZES else known
     losses = np.array([curve.at(int(size)) for size in sizes])
     ax.plot(sizes, losses, color="C0", label=name if losses.any() else f"{name}: 0")
@@ -165,9 +155,8 @@ def _draw_loss(report: Report, ax: Axes, largest: float) -> None:
     ax.axhline(criterion.level, **faint(ax, ":"), label=f"asked for: {level}")
     ax.set_ylabel(axis_label(criterion))
     if losses.any():
-        ax.set_yscale("log")
-        lowest = min(losses[losses > 0.0].min(), criterion.level)
-        ax.set_ylim(0.5 * lowest, 2.0 * max(losses.max(), criterion.level))
+        ends = (*losses[losses > 0.0], criterion.level)
+        ax.set(yscale="log", ylim=(0.5 * min(ends), 2.0 * max(ends)))
         label_sparsely(ax.yaxis, lambda loss: in_percent(1.0 - loss) if criterion.is_share else f"{loss:g}")
     if criterion.is_share:
         ax.invert_yaxis()  # more rows agree higher up
@@ -179,11 +168,6 @@ def _mark_size(report: Report, ax: Axes, largest: float) -> None:
     size = f"{what if report.certificate is None else 'certified:'} {report.n_trees:,} ({from_to(report.interval)})"
     ends = np.abs(np.minimum(report.interval, largest) - report.n_trees)[:, None]
     ax.errorbar(float(report.n_trees), report.criterion.level, xerr=ends, color="C3", label=size, **_MARK)
-
-
-def _mark_forest(ax: Axes, n_trees: int, what: str = "your forest") -> None:
-    """Draw a line at the number of trees of the forest."""
-    ax.axvline(n_trees, color="C1", linestyle="-.", label=f"{what}: {how_many(n_trees, 'tree')}")
 
 
 # Scores, importances and fractions
@@ -218,12 +202,9 @@ def plot_score(score: OobScore, ax: Axes | None = None) -> Axes:
     ends = np.abs(np.array(score.interval)[:, None] - score.at_all_trees)
     label = "all trees on fresh rows, 95 % interval"
     ax.errorbar(n_trees, score.at_all_trees, yerr=ends, color="C3", label=label, **_MARK)
-    _mark_forest(ax, n_trees)
-    ax.set_xscale("log")
-    ax.set(xlabel="trees in the forest", ylabel=name, title=f"Out of bag, {name} is {score.value:.4g}")
-    label_counts(ax.xaxis)
-    finish(ax)
-    return ax
+    over_trees(ax, n_trees)
+    ax.set(ylabel=name, title=f"Out of bag, {name} is {score.value:.4g}")
+    return finished(ax)
 
 
 def plot_importances(importances: Importances, ax: Axes | None = None) -> Axes:
@@ -261,10 +242,9 @@ def plot_importances(importances: Importances, ax: Axes | None = None) -> Axes:
     ax.set_yticks(place, [shortened(column.name) for column in columns], parse_math=False)
     ax.margins(y=0.02)
     ax.invert_yaxis()
-    ax.set_xlabel(f"loss of {label_of(importances.metric)} when the column is shuffled")
-    ax.set_title(importances_title(importances))
-    finish(ax)
-    return ax
+    loss = f"loss of {label_of(importances.metric)} when the column is shuffled"
+    ax.set(xlabel=loss, title=importances_lines(importances)[0])
+    return finished(ax)
 
 
 def plot_fractions(search: FractionSearch, ax: Axes | None = None) -> Axes:
@@ -287,9 +267,7 @@ def plot_fractions(search: FractionSearch, ax: Axes | None = None) -> Axes:
     chosen = curve[curve["fraction"] == search.best]
     ax.plot(chosen["fraction"], chosen[search.metric], "D", color="C1", zorder=5, label="chosen")
     ax.set_title("\n".join(wrap(fraction_choice(search), _TITLE)))
-    ax.set_xlabel("bagging fraction (rows drawn without replacement)")
-    ax.set_ylabel(f"out-of-bag {search.metric}")
+    ax.set(xlabel="bagging fraction (rows drawn without replacement)", ylabel=f"out-of-bag {search.metric}")
     if search.of_labels and search.metric == "error":
         ax.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
-    finish(ax)
-    return ax
+    return finished(ax)

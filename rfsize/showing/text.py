@@ -1,4 +1,4 @@
-"""Every sentence of results: of reports, scores, comparisons, importances and bagging fractions."""
+"""Every sentence of a report; those of other results are in `text_of_results`."""
 
 from __future__ import annotations
 
@@ -12,26 +12,22 @@ from rfsize._util import Caution, how_many, in_percent, printable
 from rfsize.statistics.certify import CertifiedCurve
 from rfsize.statistics.criterion import Criterion
 from rfsize.statistics.curve import Estimate
-from rfsize.statistics.metrics import METRICS, label_of
-from rfsize.statistics.row_errors import PairedCurve
-from rfsize.theory import ratio_with_replacement
+from rfsize.statistics.first_trees import CertificateDetails
+from rfsize.statistics.labels import LabelDetails
+from rfsize.statistics.metrics import METRICS, Metric, label_of
+from rfsize.statistics.row_errors import PairedCurve, PairedLoss
 
 if TYPE_CHECKING:
-    from rfsize.api.compare import Comparison, Difference
-    from rfsize.api.importance import Importance, Importances
-    from rfsize.api.oob_score import OobScore
     from rfsize.api.report import Report
-    from rfsize.training.bagging_fraction import FractionSearch
 
 RARE = 0.05
 """A class with a smaller share of the labels is rare."""
 
-_COLUMNS, _LETTERS = 20, 24  # shown at most: of many columns, and of a long name
+_LETTERS = 24  # shown of a long name
 
 _MANY_BELOW = 0.25  # share of rows below alpha that a report names
 
 _VOTED = {"hard": "majority vote", "soft": "averaged scores"}
-_SE = 1.96  # standard errors on either side of a 95 % interval
 
 
 # Numbers
@@ -77,13 +73,6 @@ def shortened(name: Any) -> str:
 # Criteria
 
 
-def title_of(criterion: Criterion) -> str:
-    """What T* of labels, predictions or a metric is called, such as "T*(0.99)"."""
-    if criterion.kind == "labels":
-        return f"T*({criterion.alpha!r}{', macro' if criterion.average == 'macro' else ''})"
-    return f"T*({criterion.name} within {level_in_words(criterion)})"
-
-
 def axis_label(criterion: Criterion) -> str:
     """What is drawn over the number of trees: the share that stays the same, or the loss."""
     is_macro = criterion.average == "macro"
@@ -127,7 +116,7 @@ def loss_sentence(criterion: Criterion, estimate: Estimate, n_trees: int) -> str
     if isinstance(estimate.curve, CertifiedCurve):
         # The bound at the chosen size is not certified itself, because it was used to choose the size.
         rows = "rows" if criterion.average == "micro" else "each class's rows"
-        differing = f"{int(estimate.curve.counts.at(n_trees).sum()):,} of {estimate.n_rows:,} differ"
+        differing = f"{int(estimate.curve.differing_at(n_trees).sum()):,} of {estimate.n_rows:,} differ"
         return f"at least {in_percent(criterion.alpha)} of {rows} like these get {_kept_by(criterion)} ({differing})"
     if criterion.kind == "predictions":
         return f"95 % of {criterion.name} are within {loss:.2g} of an unlimited forest's"
@@ -155,22 +144,20 @@ def loss_phrase(criterion: Criterion, estimate: Estimate, n_trees: int) -> str:
         return f"{in_percent(loss)} of rows are answered otherwise than by all trees"
     if criterion.kind == "predictions":
         return f"{criterion.name} ±{loss:.2g}"
-    name = label_of(criterion.name)
     if isinstance(estimate.curve, PairedCurve):
-        return paired_phrase(criterion.name, loss, estimate.curve.loss(n_trees).error)
-    if loss == 0.0:
-        return f"{name} unchanged"
-    sign = "−" if estimate.details.worse < 0.0 else "+"
-    return f"{name} {sign}{loss:.2g}{' at most' if estimate.is_bound else ''}"
+        return paired_change(METRICS[criterion.name], estimate.curve.loss(n_trees))
+    how_sure = " at most" if estimate.is_bound else ""
+    return f"{label_of(criterion.name)} {signed(loss * estimate.details.worse, how_sure)}"
 
 
-def paired_phrase(metric: str, loss: float, error: float) -> str:
+def paired_change(metric: Metric, loss: PairedLoss) -> str:
     """A loss against all trees on the same rows, such as "AUC −0.013 (± 0.004)"."""
-    name = label_of(metric)
-    if abs(loss) < 1e-12:
-        return f"{name} unchanged"
-    falls = (loss > 0.0) == METRICS[metric].larger_is_better
-    return f"{name} {'−' if falls else '+'}{abs(loss):.2g} (± {error:.1g})"
+    return f"{metric.label} {signed(loss.lost * metric.worse, f' (± {loss.error:.1g})')}"
+
+
+def signed(change: float, how_sure: str = "") -> str:
+    """A change of a metric, such as "−0.013"."""
+    return "unchanged" if abs(change) < 1e-12 else f"{'−' if change < 0.0 else '+'}{abs(change):.2g}{how_sure}"
 
 
 # Reports
@@ -178,9 +165,12 @@ def paired_phrase(metric: str, loss: float, error: float) -> str:
 
 def headline(report: Report) -> str:
     """T* in a few words, such as ``T*(0.99) = 613 (480 to 790)``."""
-    if report.estimate.is_bound:
-        return f"{title_of(report.criterion)} is at most {in_words(report.n_trees)}"
-    return f"{title_of(report.criterion)} = {in_words(report.n_trees)} ({from_to(report.interval)})"
+    criterion, n_trees = report.criterion, in_words(report.n_trees)
+    level = f"{criterion.name} within {level_in_words(criterion)}"
+    if criterion.kind == "labels":
+        level = f"{criterion.alpha!r}{', macro' if criterion.average == 'macro' else ''}"
+    size = f"is at most {n_trees}" if report.estimate.is_bound else f"= {n_trees} ({from_to(report.interval)})"
+    return f"T*({level}) {size}"
 
 
 def report_text(report: Report) -> str:
@@ -255,12 +245,8 @@ def _how_sure(report: Report) -> str:
     interval = f"95 % interval {from_to(report.interval)}"
     if not report.criterion.is_training:
         return f"({interval})"
-    return f"({_confidence(report)} sure; T* is about {in_words(report.n_trees)}, {interval})"
-
-
-def _confidence(report: Report) -> str:
-    """How sure a forest in training must be large enough."""
-    return f"{100.0 * float(report.criterion.confidence or 0.0):g} %"
+    confidence = in_percent(report.criterion.confidence or 0.0)
+    return f"({confidence} sure; T* is about {in_words(report.n_trees)}, {interval})"
 
 
 def _needed(report: Report, trees: str) -> str:
@@ -271,8 +257,8 @@ def _needed(report: Report, trees: str) -> str:
     if math.isinf(report.n_trees):
         return f"{trees} {are} not enough"
     if report.n_trees <= report.available:
-        sure = report.upper(float(report.criterion.confidence or 0.0))
-        up_to = f"up to {in_words(sure)} are needed to be {_confidence(report)} sure"
+        confidence = report.criterion.confidence or 0.0
+        up_to = f"up to {in_words(report.upper(confidence))} are needed to be {in_percent(confidence)} sure"
         return f"{trees} may not be enough: {up_to}"
     if report.estimate.is_bound:
         return f"{trees} {are} {how_likely(report)}not enough: up to {needed} may be needed"
@@ -283,9 +269,7 @@ def _needed(report: Report, trees: str) -> str:
 
 def _roughly(size: int | float) -> int | float:
     """A size to three digits; more are not known of a forest far larger than the one at hand."""
-    if not math.isfinite(size):
-        return size
-    return int(round(size, min(0, 2 - math.floor(math.log10(max(size, 1))))))
+    return int(float(f"{size:.3g}")) if math.isfinite(size) else size
 
 
 def what_now(report: Report) -> str:
@@ -323,47 +307,36 @@ def remarks(report: Report) -> list[str]:
 
 def notes(report: Report) -> list[str]:
     """What the report adds to T*."""
-    criterion, estimate = report.criterion, report.estimate
-    if criterion.kind == "labels":
-        of_size = _notes_on_labels(report)
-    elif criterion.kind == "certificate":
-        of_size = _notes_on_certificate(report) if criterion.n_trees is None else []
-    else:
-        of_size = list(estimate.notes)
-    return [*filter(None, [criterion.basis]), *of_size]
+    details, of_details = report.estimate.details, []
+    if isinstance(details, LabelDetails):
+        of_details = _notes_on_labels(report, details)
+    elif isinstance(details, CertificateDetails):
+        of_details = _own_predict(details)
+    return [*filter(None, [report.criterion.basis]), *report.estimate.notes, *of_details]
 
 
-def _notes_on_certificate(report: Report) -> list[str]:
-    criterion, details = report.criterion, report.estimate.details
-    if details.voting is None or criterion.voting in ("auto", details.predict_voting):
-        return []
-    return [_own_predict(criterion.voting, details.predict_voting)]
-
-
-def _notes_on_labels(report: Report) -> list[str]:
-    details, n_rows = report.estimate.details, report.estimate.n_rows
-    if details is None:
-        return []
-    noted = [] if details.tie_warning is None else [details.tie_warning]
+def _notes_on_labels(report: Report, details: LabelDetails) -> list[str]:
+    few = {}
     if report.criterion.average == "micro" and len(details.label_shares) == 2:
-        noted += [
-            f"class {printable(label)} has only {how_many(rows, 'row')}: the interval may be too narrow"
-            for label, rows in details.classes_of_few_rows(n_rows).items()
-            if rows
-        ]
-    if details.predict_voting not in (None, details.voting):
-        noted.append(_own_predict(details.voting, str(details.predict_voting)))
+        few = details.classes_of_few_rows(report.estimate.n_rows)
+    noted = [_few_rows(label, n_rows) for label, n_rows in few.items() if n_rows] + _own_predict(details)
     if report.enough and (details.below_alpha or 0.0) >= _MANY_BELOW:
-        share, level = in_round_percent(details.below_alpha), level_in_words(report.criterion)
-        noted.append(
-            f"{share} of rows keep their label with a probability below {level}: see outputs.agreement({report.n_kept})"
-        )
+        share, level = in_round_percent(details.below_alpha or 0.0), level_in_words(report.criterion)
+        keep = f"{share} of rows keep their label with a probability below {level}"
+        noted.append(f"{keep}: see outputs.agreement({report.n_kept})")
     return noted
 
 
-def _own_predict(voting: str, predict_voting: str) -> str:
-    """A note for labels by a voting rule that is not the one of the model's own ``predict``."""
-    return f"this report is about labels by {_VOTED[voting]}; the model's own predict goes by {_VOTED[predict_voting]}"
+def _few_rows(label: Any, n_rows: int) -> str:
+    return f"class {printable(label)} has only {how_many(n_rows, 'row')}: the interval may be too narrow"
+
+
+def _own_predict(details: LabelDetails | CertificateDetails) -> list[str]:
+    """A note if labels are by a voting rule that is not the one of the model's own ``predict``."""
+    labels, predict = details.voting, details.predict_voting
+    if labels is None or predict is None or labels == predict:
+        return []
+    return [f"this report is about labels by {_VOTED[labels]}; the model's own predict goes by {_VOTED[predict]}"]
 
 
 def _rows_apart(report: Report) -> list[str]:
@@ -387,177 +360,3 @@ def _origin(report: Report) -> str:
         dropped = f"; {how_many(estimate.n_dropped, 'row')} left out, with too few trees to predict them"
     rows = rows_from(estimate.n_rows, report.source)
     return f"from {rows}, {how_many(round(estimate.votes_per_row), votes)} each{dropped}"
-
-
-# Scores
-
-
-def score_text(score: OobScore) -> str:
-    """The printed score."""
-    value, at_all, low, high = in_digits((score.value, score.at_all_trees, *score.interval), score.interval)
-    dropped = f"; {score.n_dropped:,} left out, which every tree saw" if score.n_dropped else ""
-    return (
-        f"{label_of(score.metric)} {value} out of bag, with {score.votes_per_row:.1f} trees a row\n"
-        f"about {at_all} with all {how_many(score.available, 'tree')}; on fresh rows {low} to {high} (95 %)\n"
-        f"from {how_many(score.n_rows, 'out-of-bag row')}{dropped}"
-    )
-
-
-# Comparisons
-
-
-def comparison_text(comparison: Comparison) -> str:
-    """The printed comparison; numbers have as many digits as the interval of the difference is worth."""
-
-    def digits(*values: float) -> tuple[str, ...]:
-        return tuple(number.replace("-", "−") for number in in_digits(values, comparison.at_hand.interval))
-
-    def shown(difference: Difference) -> str:
-        value, low, high = digits(difference.value, *difference.interval)
-        return f"first minus second {value} (95 % interval {low} to {high})"
-
-    first, second = digits(*comparison.values)
-    dropped = f"; {comparison.n_dropped:,} left out, with no tree to predict them" if comparison.n_dropped else ""
-    rows, of_first, of_second = rows_from(comparison.n_rows, comparison.source), *comparison.n_trees
-    trees = how_many(of_first, "tree") + ("" if of_first == of_second else f" and {of_second:,}")
-    return (
-        f"{comparison_verdict(comparison)}\n"
-        f"  with {trees}: {shown(comparison.at_hand)}\n"
-        f"  with unlimited trees: {comparison.why if comparison.limit is None else shown(comparison.limit)}\n"
-        f"  {label_of(comparison.metric)} {first} and {second} on {rows}{dropped}"
-    )
-
-
-def comparison_verdict(comparison: Comparison) -> str:
-    """Which forest is better as it is, and which setting with unlimited trees."""
-    name, verdicts = label_of(comparison.metric), []
-    for difference in filter(None, (comparison.at_hand, comparison.limit)):
-        better = f"the {difference.better} setting has the better {name}"
-        verdicts.append(f"the difference of {name} is within noise" if difference.better is None else better)
-    return verdicts[0] if len(set(verdicts)) == 1 else f"{verdicts[0]}; with unlimited trees {verdicts[1]}"
-
-
-# Importances
-
-
-def importances_title(importances: Importances) -> str:
-    """How many columns matter."""
-    matter = sum(not column.is_noise for column in importances.columns)
-    columns = how_many(len(importances.columns), "column")
-    return f"{matter} of {columns} {'matters' if matter == 1 else 'matter'} beyond noise"
-
-
-def importances_score(importances: Importances) -> str:
-    """The metric with no column shuffled, and what a loss is."""
-    return (
-        f"out of bag, the {label_of(importances.metric)} is {importances.score:.4g}; loss: how much worse it "
-        "becomes when the column is shuffled"
-    )
-
-
-def importance_cells(column: Importance) -> tuple[str, str, str]:
-    """Name, loss and interval of a column, for a table."""
-    value, low, high = in_digits((column.value, *column.interval), column.interval)
-    return shortened(column.name), value, f"{low} to {high}"
-
-
-def importances_text(importances: Importances) -> str:
-    """The printed table."""
-    columns, more = importances.columns[:_COLUMNS], len(importances.columns) - _COLUMNS
-    rows = [("", "loss", "95 % interval"), *map(importance_cells, columns)]
-    width = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
-    marks = [" ", *("~" if column.is_noise else " " for column in columns)]
-    table = [
-        f"{mark}  {name:{width[0]}}  {value:>{width[1]}}  {interval:>{width[2]}}"
-        for mark, (name, value, interval) in zip(marks, rows, strict=True)
-    ]
-    if more > 0:
-        table.append(f"   and {how_many(more, 'more column')}")
-    noise = "; ~ may be noise" if any(column.is_noise for column in importances.columns) else ""
-    title = f"{importances_title(importances)}{noise}"
-    return "\n".join([importances_score(importances), *table, title, importances_origin(importances)])
-
-
-def importances_origin(importances: Importances) -> str:
-    """The rows and votes that importances were computed from."""
-    trees = how_many(importances.available, "tree")
-    return f"from {how_many(importances.n_rows, 'out-of-bag row')}, {importances.votes_per_row:.1f} of {trees} each"
-
-
-# Bagging fractions
-
-
-def fraction_text(search: FractionSearch) -> str:
-    """The lines of a printed search for the bagging fraction."""
-    marks = ["*" if fraction == search.best else " " for fraction in search.curve["fraction"]]
-    lines = [
-        f"{mark}{fraction:>8}{trees:>7}" + "".join(f"{number:>10}" for number in numbers)
-        for mark, (fraction, trees, *numbers) in zip([" ", *marks], fraction_cells(search), strict=True)
-    ]
-    return "\n".join([*lines, *fraction_lines(search)])
-
-
-def fraction_lines(search: FractionSearch) -> list[str]:
-    """What a search says beside its table: the choice, remarks, and the rows."""
-    ratio = f"{ratio_with_replacement(search.best):.2f}"
-    n_dropped = search.n_dropped
-    dropped = f"; {n_dropped:,} left out, because in some forest every tree saw them" if n_dropped else ""
-    return [
-        fraction_choice(search),
-        *(f"! {text}" for text in fraction_remarks(search)),
-        f"fraction {search.best:.3f} is worth a sampling ratio of {ratio} with replacement",
-        f"{search.curve['trees'].sum():,} trees grown; {search.n_rows:,} rows, predicted by the trees that did not see "
-        f"them{dropped}",
-    ]
-
-
-def fraction_cells(search: FractionSearch) -> list[tuple[str, ...]]:
-    """The heads and the rows of the table of all fractions."""
-    names = (search.metric, "standard_error", "difference", "difference_se")
-    cells: list[tuple[str, ...]] = [("fraction", "trees", search.metric, "± s.e.", "worse by", "± s.e.")]
-    for row in search.curve:
-        numbers = (_fraction_number(search, row[name]) for name in names)
-        cells.append((f"{row['fraction']:.3f}", f"{row['trees']:,}", *numbers))
-    return cells
-
-
-def _fraction_number(search: FractionSearch, value: float) -> str:
-    """An error of labels as a share, any other error or score as a number."""
-    return f"{100.0 * value:.2f} %" if search.of_labels and search.metric == "error" else f"{value:.4g}"
-
-
-def fraction_choice(search: FractionSearch) -> str:
-    """The sentence that says which fraction is chosen, and how much better it is."""
-    metric, n_fractions, difference = search.metric, len(search.curve), search.curve["difference"]
-    least = float(search.curve["fraction"][difference.argmin()])
-    n_alike = int(np.sum(difference <= _SE * search.curve["difference_se"])) - 1
-    also = f"; {how_many(n_alike, 'other')} may be as good, within noise" if n_alike else ""
-    is_best = f"has the best {metric} of {n_fractions}{also}"
-    if search.own is None or search.gain is None or search.gain_se is None:  # your own fraction was not compared
-        return f"fraction {search.best:.3f} {is_best}"
-    if search.best != search.own:
-        gain = f"{_fraction_number(search, search.gain)} ± {_fraction_number(search, search.gain_se)}"
-        return f"take fraction {search.best:.3f}: expect a better {metric} than your {search.own:.3f}'s by {gain}"
-    if least == search.own:
-        return f"keep your fraction {search.own:.3f}: it {is_best}"
-    own = search.curve[search.curve["fraction"] == search.own][0]
-    apart = f"{_fraction_number(search, own['difference'])} ± {_fraction_number(search, own['difference_se'])}"
-    lucky = f"the best of {n_fractions}, {least:.3f}, is better by {apart}"
-    return f"keep your fraction {search.own:.3f}: {lucky}, which is mostly luck"
-
-
-def fraction_remarks(search: FractionSearch) -> list[str]:
-    """That fractions were left out, and that the best is the smallest or the largest of those compared."""
-    remarks, fractions = [], search.curve["fraction"]
-    if search.left_out:
-        left_out = ", ".join(f"{fraction:.3f}" for fraction in search.left_out)
-        own = ", your own," if search.own in search.left_out else ""
-        remarks.append(
-            f"left out: {left_out}{own} for which {int(search.curve['trees'][0]):,} trees leave rows too few "
-            "out-of-bag votes: give a larger n_trees"
-        )
-    least = fractions[search.curve["difference"].argmin()]
-    if len(fractions) > 1 and least in (fractions[0], fractions[-1]):
-        end = "at the end of the fractions compared: compare fractions beyond it"
-        remarks.append(f"the best {search.metric} is at {least:.3f}, {end}")
-    return remarks

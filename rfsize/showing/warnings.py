@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rfsize._util import Caution, Floats, how_many, in_percent, printable
-from rfsize.counting.outputs import predictor_of
+from rfsize.counting.outputs import predictor_of, why_no_forest
 from rfsize.exceptions import LabelsOnlyWarning, NotConvergedWarning
 from rfsize.models.link import Predictor
 from rfsize.showing.text import (
@@ -18,8 +18,9 @@ from rfsize.showing.text import (
     from_to,
     in_round_percent,
     loss_phrase,
-    paired_phrase,
+    paired_change,
     rows_from,
+    signed,
     too_small,
     verdict,
 )
@@ -27,7 +28,8 @@ from rfsize.statistics.certify import CertifiedCurve
 from rfsize.statistics.criterion import Criterion, options_of
 from rfsize.statistics.curve import Estimate, LossCurve
 from rfsize.statistics.labels import FEWEST_ROWS
-from rfsize.statistics.metrics import Metric, goes_by_labels_alone, label_of, metric_of, value_or_nan
+from rfsize.statistics.metrics import Metric, label_of, value_or_nan
+from rfsize.statistics.named_metrics import goes_by_labels_alone, metric_of
 from rfsize.statistics.row_errors import PairedLoss, paired_metrics
 
 if TYPE_CHECKING:
@@ -83,7 +85,7 @@ def _open_size(report: Report) -> tuple[Caution, ...]:
 def _few_rows_of_classes(report: Report) -> list[Caution]:
     """Warnings about classes that are averaged over, and that too few of the rows get to tell their size."""
     criterion, estimate = report.criterion, report.estimate
-    if criterion.kind != "labels" or criterion.average != "macro" or estimate.problem or estimate.details is None:
+    if criterion.kind != "labels" or criterion.average != "macro" or estimate.problem:
         return []
     warnings = []
     for label, rows in list(estimate.details.classes_of_few_rows(estimate.n_rows).items())[:_NAMED]:
@@ -100,34 +102,30 @@ def _few_rows_of_classes(report: Report) -> list[Caution]:
 
 def _suffering(report: Report) -> list[Caution]:
     """What suffers, by the estimates, if the forest is cut to the trees that are kept for its labels."""
-    criterion, details, n_trees = report.criterion, report.estimate.details, report.n_kept
-    if _is_metric_of_labels(report):
-        details = report.others["labels"][1].details
-    elif criterion.metric != "labels":
+    criterion, estimate, n_trees = report.criterion, report.estimate, report.n_kept
+    if not _is_about_labels(report):
         return []
-    if details is None:
-        return []
-    shares, curve, changed = details.label_shares, report.estimate.curve, {}
-    if isinstance(curve, CertifiedCurve):
-        if n_trees == report.available:
-            return []
-        return _changing_classes(curve.by_class(n_trees), shares, criterion, "differ from those of all trees")
-    if criterion.metric == "labels":
+    if isinstance(estimate.curve, CertifiedCurve):
+        changed, shares = estimate.curve.by_class(n_trees), estimate.curve.label_shares
+        return _changing_classes(changed, shares, criterion, "differ from those of all trees")
+    details, changed = estimate.details if criterion.kind == "labels" else report.others["labels"][1].details, {}
+    if criterion.kind == "labels":
         changed = {label: of_class.at(n_trees) for label, of_class in details.by_class.items()}
-    is_rare = min(shares.values()) < RARE
+    is_rare = min(details.label_shares.values()) < RARE
     of_metrics = [_estimated_harm(*other, n_trees, of_a_rare_class=is_rare) for other in report.others.values()]
     return [
-        *_changing_classes(changed, shares, criterion, "still change"),
-        *_unlabelled_classes(shares, details.probabilities or []),
-        *(harm for harm in of_metrics if harm is not None),
+        *_changing_classes(changed, details.label_shares, criterion, "still change"),
+        *_unlabelled_classes(details.label_shares, details.probabilities or []),
+        *filter(None, of_metrics),
     ]
 
 
-def _is_metric_of_labels(report: Report) -> bool:
-    """Whether the forest is sized by a metric of its labels alone, and the report knows what else it loses."""
-    if report.criterion.kind != "metric" or "labels" not in report.others or report.outputs is None:
-        return False
-    return goes_by_labels_alone(metric_of(report.criterion.metric, report.outputs), predictor_of(report.outputs))
+def _is_about_labels(report: Report) -> bool:
+    """Whether the forest is sized by its labels, or by a metric of labels alone if the report knows those too."""
+    outputs, metric = report.outputs, report.criterion.metric
+    if report.criterion.kind != "metric" or outputs is None or "labels" not in report.others:
+        return metric == "labels"
+    return goes_by_labels_alone(metric_of(metric, outputs), predictor_of(outputs))
 
 
 def _changing_classes(
@@ -174,21 +172,19 @@ def _estimated_harm(criterion: Criterion, estimate: Estimate, n_trees: int, *, o
 
     If halves of the trees show no clear loss, small forests may still show one; for the others only a bound is known.
     """
-    name, curve = criterion.name, estimate.curve
+    name, curve, details = criterion.name, estimate.curve, estimate.details
     if name not in _TOLERANCE or not (name == "auc" or of_a_rare_class):
         return None
     assert isinstance(curve, LossCurve)
-    value, sign = estimate.details.value, "−" if estimate.details.worse < 0.0 else "+"
-    loss, least, limit = curve.at(n_trees), curve.quantile(n_trees, _LEAST), _limit(name, value)
-    is_sure = estimate.details.is_significant or least > limit
-    if estimate.details.is_significant:
-        lost = f"{sign}{loss:.2g}"
-    else:
-        lost = f"{sign}{least:.2g} to {sign}{loss:.2g}" if is_sure else f"{sign}{loss:.2g} at most"
+    loss, least, limit = curve.at(n_trees), curve.quantile(n_trees, _LEAST), _limit(name, details.value)
+    is_sure = details.is_significant or least > limit
     if loss <= (limit if is_sure else _BOUND * limit):
         return None
-    lost = f"{label_of(name)} {lost}" + ("; size it" if name == "auc" else f" (all trees: {value:.3g}); size them")
-    return _harm(name, lost, is_sure, {"metric": name, "tolerance": _TOLERANCE[name]})
+    lost = signed(loss * details.worse, "" if is_sure else " at most")
+    if is_sure and not details.is_significant:
+        lost = f"{signed(least * details.worse)} to {lost}"
+    lost += "; size it" if name == "auc" else f" (all trees: {details.value:.3g}); size them"
+    return _harm(name, f"{label_of(name)} {lost}", is_sure, {"metric": name, "tolerance": _TOLERANCE[name]})
 
 
 def _limit(metric: str, value: float) -> float:
@@ -221,36 +217,24 @@ def warnings_of_bytes(max_bytes: int, kept: int, n_trees: int, report: Report | 
 
 
 def harms_of_cut(
-    predictor: Predictor,
-    few: Floats | None,
-    whole: Floats,
-    shares: dict[Any, float],
-    target: str,
-    y: Any = None,
-    weight: Any = None,
-    *,
-    has_limit: bool = True,
+    report: Report, predictor: Predictor, few: Floats | None, whole: Floats, y: Any = None, weight: Any = None
 ) -> list[Caution]:
-    """Warnings about what else a forest loses that was cut for its labels.
+    """Warnings about what else a forest loses that was cut for its labels, by a certificate.
 
     Parameters
     ----------
+    report : Report
     predictor : Predictor
         Turns mean scores into probabilities.
     few, whole : ndarray, shape (n_rows, n_scores)
         Mean scores of the smaller forest and of all trees. Without ``few``, only labels are compared with
         probabilities.
-    shares : dict of class label to float
-        Share of the rows to which all trees give each class.
-    target : {"model", "chosen"}
-        Whether the smaller forest has the first trees, or chosen ones.
     y, weight : ndarray, shape (n_rows,), optional
         The truth and weights of the rows. Without ``y``, only the probabilities of rare classes are compared.
-    has_limit : bool, default True
-        Whether metrics can be sized against an unlimited forest; boosted trees have none.
     """
-    by_all = predictor.predictions(whole)
-    of_target = {"target": target} if target == "model" else {}
+    by_all, outputs, curve = predictor.predictions(whole), report.outputs, report.estimate.curve
+    assert isinstance(curve, CertifiedCurve)
+    shares, of_target = curve.label_shares, {} if report.criterion.is_shrunk else {"target": "model"}
     harms = _unlabelled_classes(shares, by_all.mean(axis=0).tolist(), **of_target)
     if few is None:
         return harms
@@ -264,9 +248,10 @@ def harms_of_cut(
     with np.errstate(invalid="ignore"):
         losses = [(metric, PairedLoss.of(metric, by_few, by_all)) for metric in metrics if metric.name in _TOLERANCE]
     losses = [(metric, loss) for metric, loss in losses if np.isfinite(loss.lost)]
+    has_limit = outputs is not None and why_no_forest(outputs) is None
     for metric, loss in losses:
         advice = keep_probabilities
-        if target == "model" and has_limit:
+        if has_limit:
             advice = {"metric": metric.name, "tolerance": _TOLERANCE[metric.name], "target": "limit"}
         if metric.is_ranking or rare.any():
             harms += _measured_harm(metric, loss, by_all, advice)
@@ -288,5 +273,5 @@ def _measured_harm(metric: Metric, loss: PairedLoss, by_all: Floats, advice: dic
     is_sure = loss.lost > max(limit, _SURE * loss.error)
     if not is_sure and loss.lost <= max(_UNSURE * limit, loss.error):
         return []
-    lost = f"{paired_phrase(metric.name, loss.lost, loss.error)} against all trees ({value:.3g}); keep them"
+    lost = f"{paired_change(metric, loss)} against all trees ({value:.3g}); keep them"
     return [_harm(metric.name, lost, is_sure, advice)]

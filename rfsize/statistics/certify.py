@@ -107,27 +107,13 @@ class ClassCounts:
         """From arrays of shape (n_classes,)."""
         return cls(*(tuple(map(int, sums)) for sums in (rows, disagreements, trees)))
 
-    @property
-    def disagreement(self) -> float:
-        """Share of all rows that get another answer than from all trees."""
-        return sum(self.disagreements) / sum(self.rows)
-
-    @property
-    def mean_trees(self) -> float:
-        """Mean number of trees used for a row."""
-        return sum(self.trees) / sum(self.rows)
-
     def by_class(self, labels: Sequence[Any]) -> list[ClassOutcome]:
         """One outcome for each class."""
-        total = sum(self.rows)
-        outcomes = []
-        for label, rows, *sums in zip(labels, self.rows, self.disagreements, self.trees, strict=True):
-            outcomes.append(ClassOutcome(label, rows / total, *(of / rows if rows else math.nan for of in sums)))
-        return outcomes
-
-    def to_dict(self) -> dict[str, Any]:
-        """The three counts as plain lists."""
-        return {name: list(getattr(self, name)) for name in COUNTS}
+        total, sums = sum(self.rows), zip(labels, self.rows, self.disagreements, self.trees, strict=True)
+        return [
+            ClassOutcome(label, rows / total, *(of_rows / rows if rows else math.nan for of_rows in of_class))
+            for label, rows, *of_class in sums
+        ]
 
 
 @dataclass(frozen=True)
@@ -185,8 +171,8 @@ class Certificate:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values that ``json`` can write, without α."""
-        more = {"confidence": self.confidence, "average": self.average, "forest": self.forest}
-        return {**self.counts.to_dict(), **more}
+        counts = {name: list(getattr(self.counts, name)) for name in COUNTS}
+        return {**counts, "confidence": self.confidence, "average": self.average, "forest": self.forest}
 
     def __str__(self) -> str:
         of = "of each class's rows" if self.average == "macro" else "of the rows"
@@ -258,8 +244,10 @@ class RiskTarget:
 
 
 @dataclass(frozen=True, eq=False)
-class AgreementCounts:
-    """How many rows smaller forests answer differently from the whole forest.
+class CertifiedCurve:
+    """The share of rows that smaller forests answer differently from all trees, over their size.
+
+    With "macro" the share of the class in which it is largest.
 
     Attributes
     ----------
@@ -273,6 +261,10 @@ class AgreementCounts:
         Number of trees in the whole forest.
     tested : ndarray of int64, shape (n_tests,)
         Sizes to test one after another, from many trees to few.
+    target : RiskTarget
+        What must stay the same.
+    classes : list
+        Labels of the classes; none for a regression.
     """
 
     sizes: Int64s
@@ -280,8 +272,10 @@ class AgreementCounts:
     differing: Int64s
     n_trees: int
     tested: Int64s
+    target: RiskTarget
+    classes: list[Any]
 
-    def at(self, n_trees: int) -> Int64s:
+    def differing_at(self, n_trees: int) -> Int64s:
         """Rows of each class that ``n_trees`` trees answer differently; 0 for all trees or more.
 
         Raises
@@ -293,51 +287,16 @@ class AgreementCounts:
             return np.zeros_like(self.rows)
         return np.asarray(self.differing[:, place_of(self.sizes, n_trees)])
 
-    def label_shares(self, classes: Sequence[Any]) -> dict[Any, float]:
-        """Share of the rows to which all trees give each class."""
-        return dict(zip(classes, (self.rows / self.rows.sum()).tolist(), strict=True))
-
-    def fewest(self, target: RiskTarget) -> int:
-        """The fewest trees that the rows certify, which may be all trees."""
-        if not len(self.tested):
-            return self.n_trees
-        differing = np.stack([self.at(int(size)) for size in self.tested], axis=1)
-        last = target.fixed_sequence(differing, self.rows)
-        return self.n_trees if last < 0 else int(self.tested[last])
-
-    def certificate(self, n_trees: int, target: RiskTarget) -> Certificate:
-        """The certificate of ``n_trees`` trees."""
-        return target.certificate(ClassCounts.of_sums(self.rows, self.at(n_trees), n_trees * self.rows))
-
-
-@dataclass(frozen=True, eq=False)
-class CertifiedCurve:
-    """The share of rows that smaller forests answer differently from all trees, over their size.
-
-    With "macro" the share of the class in which it is largest.
-
-    Attributes
-    ----------
-    counts : AgreementCounts
-    target : RiskTarget
-    classes : list
-        Labels of the classes; one empty label for a regression.
-    """
-
-    counts: AgreementCounts
-    target: RiskTarget
-    classes: list[Any]
-
     def at(self, n_trees: int) -> float:
         """See `Curve.at`."""
-        differing, rows = counts_to_bound(self.counts.at(n_trees), self.counts.rows, self.target.average)
+        differing, rows = counts_to_bound(self.differing_at(n_trees), self.rows, self.target.average)
         return float((differing / rows).max())
 
     def interval(self, n_trees: int) -> tuple[float, float]:
         """The Clopper-Pearson interval, of all rows or of the worst class; for all trees it is zero."""
-        if n_trees >= self.counts.n_trees:
+        if n_trees >= self.n_trees:
             return 0.0, 0.0
-        differing, rows = counts_to_bound(self.counts.at(n_trees), self.counts.rows, self.target.average)
+        differing, rows = counts_to_bound(self.differing_at(n_trees), self.rows, self.target.average)
         worst = int(np.argmax(differing / rows))
         n_differing, n_rows = differing[worst], rows[worst]
         low = 1.0 - clopper_pearson(n_rows - n_differing, n_rows, 1.0 - TAIL)
@@ -346,14 +305,32 @@ class CertifiedCurve:
     def size(self, level: float) -> int:
         """The fewest certified trees for another share of the rows; ``ValueError`` if the rows are too few."""
         target = replace(self.target, alpha=1.0 - level)
-        target.check_rows(self.counts.rows, self.classes)
-        return self.counts.fewest(target)
+        target.check_rows(self.rows, self.classes)
+        return self.fewest(target)
 
     def size_quantile(self, level: float, share: float) -> int:
         """The fewest trees that are certified at a confidence of ``share``."""
-        return self.counts.fewest(replace(self.target, alpha=1.0 - level, confidence=share))
+        return self.fewest(replace(self.target, alpha=1.0 - level, confidence=share))
+
+    def fewest(self, target: RiskTarget) -> int:
+        """The fewest trees that the rows certify, which may be all trees."""
+        if not len(self.tested):
+            return self.n_trees
+        differing = np.stack([self.differing_at(int(size)) for size in self.tested], axis=1)
+        last = target.fixed_sequence(differing, self.rows)
+        return self.n_trees if last < 0 else int(self.tested[last])
+
+    def certificate(self, n_trees: int) -> Certificate:
+        """The certificate of ``n_trees`` trees."""
+        counts = ClassCounts.of_sums(self.rows, self.differing_at(n_trees), n_trees * self.rows)
+        return self.target.certificate(counts)
 
     def by_class(self, n_trees: int) -> dict[Any, float]:
-        """Share of each class's rows that forests of ``n_trees`` trees answer differently."""
-        differing, rows = self.counts.at(n_trees), self.counts.rows
-        return {self.classes[label]: float(differing[label] / rows[label]) for label in np.flatnonzero(rows)}
+        """Share of each class's rows that forests of ``n_trees`` trees answer differently; empty for a regression."""
+        by_class = zip(self.classes, self.differing_at(n_trees).tolist(), self.rows.tolist(), strict=False)
+        return {label: differing / rows for label, differing, rows in by_class if rows}
+
+    @property
+    def label_shares(self) -> dict[Any, float]:
+        """Share of the rows to which all trees give each class; empty for a regression."""
+        return dict(zip(self.classes, (self.rows / self.rows.sum()).tolist(), strict=False))

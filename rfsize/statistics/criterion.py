@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rfsize._util import choice, positive, refuse_unused, share
 from rfsize.counting.outputs import VOTINGS
 from rfsize.exceptions import NotAForestError
-from rfsize.statistics.metrics import METRICS, MetricLike, goes_by_labels, is_metric, name_of, one_name, other_names
+from rfsize.statistics.metrics import METRICS
+from rfsize.statistics.named_metrics import MetricLike, goes_by_labels, name_of, one_name, other_names, scorer_of
 
 AVERAGES = ("micro", "macro")
 METHODS = ("auto", "plugin", "smooth")
@@ -28,7 +29,7 @@ class Criterion:
     ----------
     metric : str or callable
         What must stay the same: "labels", "probabilities", "scores", a metric, or "importance"; "auto" is not resolved.
-        Of classes, `settled` resolves it by what the forest predicts.
+        Of classes, `with_defaults` resolves it by what the forest predicts.
     alpha : float
         Share of the rows that must stay the same; for labels, certificates and importances.
     tolerance : float or None
@@ -109,9 +110,6 @@ class Criterion:
         return 1.0 - self.alpha if self.takes_alpha else float(self.tolerance or 0.0)
 
 
-_USUAL = {field.name: field.default for field in fields(Criterion)}
-
-
 def options_of(criterion: Criterion) -> dict[str, Any]:
     """The arguments of `rfsize.size` and `rfsize.grow` that ask for a criterion, without those that are the default."""
     options: dict[str, Any] = {"alpha": criterion.alpha} if criterion.takes_alpha else {"metric": criterion.metric}
@@ -119,7 +117,8 @@ def options_of(criterion: Criterion) -> dict[str, Any]:
         target = None if criterion.is_shrunk else criterion.target
         options = {"metric": criterion.metric, "target": target, "confidence": criterion.confidence, **options}
     options |= {"tolerance": criterion.tolerance, "n_trees": criterion.n_trees, "top": criterion.top}
-    options |= {name: value for name in ("voting", "average") if (value := getattr(criterion, name)) != _USUAL[name]}
+    options["voting"] = None if criterion.voting == "auto" else criterion.voting
+    options["average"] = None if criterion.average == "micro" else criterion.average
     return {name: value for name, value in options.items() if value is not None}
 
 
@@ -154,7 +153,7 @@ def make_criterion(
         reason = f"with metric={metric!r} tolerance says how far off it may be. Leave it out"
         refuse_unused(reason, **given, threshold=None if goes_by_labels(metric) else threshold)
     if tolerance is not None or (target == "limit" and metric not in PREDICTIONS):
-        _check_tolerance(metric, tolerance)
+        check_tolerance(metric, tolerance)
     # Numbers of NumPy would print in another way, and ``json`` cannot write them.
     numbers = {"alpha": given.get("alpha"), "tolerance": tolerance, "confidence": confidence}
     given |= {name: float(number) for name, number in numbers.items() if number is not None}
@@ -173,16 +172,11 @@ def check_options(
         positive("tolerance", tolerance)
     if options.get("alpha") is not None:
         share("alpha", options["alpha"])
-    if confidence is not None:
-        checked_confidence(confidence)
+    if confidence is not None and share("confidence", confidence) < 0.5:
+        raise ValueError(f"confidence must be at least 0.5, found {confidence!r}")
     choices = {"target": TARGETS, "average": AVERAGES, "voting": VOTINGS, "method": METHODS}
     for name, values in choices.items():
         choice(name, options.get(name) or values[0], values)
-
-
-def loss_level(criterion: Criterion, level: float) -> float:
-    """The largest loss at another level, an alpha or a tolerance; ``ValueError`` if it is none."""
-    return 1.0 - share("alpha", level) if criterion.takes_alpha else positive("tolerance", level)
 
 
 def loss_of(metric: MetricLike) -> Criterion:
@@ -203,64 +197,38 @@ def resolve(criterion: Criterion, n_classes: int, *, in_training: bool = False) 
     if criterion.metric == "auto" and not n_classes:
         criterion = replace(criterion, metric="scores")
     elif criterion.metric == "auto" and criterion.why is None:
-        _check_tolerance("labels", criterion.tolerance)
+        check_tolerance("labels", criterion.tolerance)
         criterion = replace(criterion, metric="labels")
     if criterion.metric == "labels" and not n_classes:
         raise NotAForestError("a regression forest casts no votes, so it has no labels to size: take metric='scores'")
-    check_classes(n_classes, criterion.name, criterion.average)
+    if criterion.metric == "probabilities" and not n_classes:
+        raise ValueError("metric='probabilities' is for classification; a regression forest has metric='scores'")
+    if criterion.average == "macro" and not n_classes:
+        raise ValueError("average='macro' is over classes, and the forest predicts numbers: leave average out")
     if criterion.target != "limit" and not criterion.of_labels:
-        refuse_voting(criterion.voting)
+        voting = None if criterion.voting == "auto" else criterion.voting
+        refuse_unused("it is for labels, and no labels are compared. Leave it out", voting=voting)
     if criterion.metric == "scores" and n_classes > 2 and in_training:
         advice = "take metric='probabilities', or size the finished forest"
         raise ValueError(f"in training, scores of several classes are known up to a number that all share: {advice}")
     return criterion
 
 
-def check_classes(n_classes: int, metric: str, average: str) -> None:
-    """Raise ``ValueError`` if an option needs classes, and the forest has none."""
-    if metric == "probabilities" and not n_classes:
-        raise ValueError("metric='probabilities' is for classification; a regression forest has metric='scores'")
-    if average == "macro" and not n_classes:
-        raise ValueError("average='macro' is over classes, and the forest predicts numbers: leave average out")
-
-
 def _checked_metric(metric: MetricLike) -> MetricLike:
     """rfsize's name of a metric; ``ValueError`` if it is none."""
     metric = one_name(metric)
-    if metric not in NAMES and not is_metric(metric):
+    if metric not in NAMES and not callable(metric) and scorer_of(metric) is None:
         advice = "; or a scikit-learn scorer, by its name or from sklearn.metrics.make_scorer"
         choice("metric", metric, NAMES, advice, others=other_names())
     return metric
 
 
-def _check_tolerance(metric: MetricLike, tolerance: float | None) -> None:
+def check_tolerance(metric: MetricLike, tolerance: float | None) -> None:
     """Raise ``ValueError`` if a tolerance is given for labels or is missing for anything else."""
     if tolerance is not None and metric == "labels":
         raise ValueError("labels stay equal on a share alpha of the rows, and have no tolerance: leave tolerance out")
     if tolerance is None and metric not in ("auto", "labels"):
         raise ValueError(f"metric={metric!r} needs a tolerance, such as tolerance=0.01: how far off it may be")
-
-
-def checked_confidence(confidence: float) -> float:
-    """The confidence of an answer; ``ValueError`` if it is not a probability, or below one half."""
-    if share("confidence", confidence) < 0.5:
-        raise ValueError(f"confidence must be at least 0.5, found {confidence!r}")
-    return float(confidence)
-
-
-def refuse_voting(voting: str) -> None:
-    """Raise ``ValueError`` if a rule of voting is given where no labels are compared."""
-    reason = "it is for labels, and no labels are compared. Leave it out"
-    refuse_unused(reason, voting=None if voting == "auto" else voting)
-
-
-def checked_tolerance(metric: str, tolerance: float | None, voting: str) -> float:
-    """How far predictions may move for a stop table, 0 for labels; ``ValueError`` if options do not fit the metric."""
-    choice("metric", metric, ("labels", *PREDICTIONS))
-    if metric != "labels":
-        refuse_voting(voting)
-    _check_tolerance(metric, tolerance)
-    return 0.0 if tolerance is None else positive("tolerance", tolerance)
 
 
 def _check_certificate(metric: MetricLike, method: str | None) -> None:

@@ -35,7 +35,9 @@ _RARE = 0.05
 _OF_VARIANCE, _OF_SPREAD = 0.02, 0.05
 
 
-def settled(criterion: Criterion, outputs: TreeOutputs, task: Callable[[], Task | None] | None = None) -> Criterion:
+def with_defaults(
+    criterion: Criterion, outputs: TreeOutputs, task: Callable[[], Task | None] | None = None
+) -> Criterion:
     """The criterion with a metric and a tolerance, for a forest with these outputs; labels if scores are not known.
 
     Parameters
@@ -64,7 +66,7 @@ def settled(criterion: Criterion, outputs: TreeOutputs, task: Callable[[], Task 
         return _with_tolerance(criterion, loss, where)
     unknown = "without bags nothing tells" if variances is None else f"{how_many(outputs.n_trees, 'tree')} do not tell"
     why = f"; {unknown} the variance by the training set"
-    return with_spread(criterion, predictor, mean, None if len(outputs.classes) else outputs.y, why)
+    return with_spread(criterion, predictor, mean, outputs.y, why)
 
 
 def with_metric(criterion: Criterion, predictor: Predictor, mean: Floats) -> Criterion:
@@ -76,11 +78,11 @@ def with_metric(criterion: Criterion, predictor: Predictor, mean: Floats) -> Cri
 
 
 def with_spread(criterion: Criterion, predictor: Predictor, mean: Floats, y: Any = None, why: str = "") -> Criterion:
-    """The criterion with a share of the standard deviation of ``y``, or else of what is predicted, as tolerance."""
+    """The criterion with a share of the standard deviation of a regression's ``y``, or of what is predicted."""
     if not _lacks_tolerance(criterion):
         return criterion
     of, numbers = criterion.name, Comparison(predictor, criterion.name, 0.0).numbers(mean)
-    if y is not None:
+    if y is not None and not len(predictor.classes):
         of, numbers = "y", np.asarray(y, dtype=np.float64)[:, None]
     spread = float(numbers.std(axis=0).max())
     basis = f"{in_percent(_OF_SPREAD)} of the standard deviation of {of}, {spread:.3g}{why}"

@@ -119,9 +119,7 @@ class VoteCells(NamedTuple):
     @classmethod
     def of(cls, losing: NDArray[Any], n_votes: NDArray[Any], *, folded: bool = True) -> VoteCells:
         """Merge similar counts into their means; this keeps the mean log-likelihood."""
-        place = np.floor(np.arcsin(np.sqrt(losing / n_votes)) * (4.0 / math.pi) * _BINS)
-        size = np.floor(np.log(n_votes) / math.log(_VOTES_RATIO))
-        cell = _numbered((size * (2.0 * _BINS + 1.0) + place).astype(np.int64))
+        cell = _cells(np.floor(np.arcsin(np.sqrt(losing / n_votes)) * (4.0 / math.pi) * _BINS), n_votes)
         in_cell = np.bincount(cell).astype(np.float64)
         losing, n_votes = (np.bincount(cell, weights=count) / in_cell for count in (losing, n_votes))
         return cls(losing, n_votes, in_cell, folded)
@@ -163,9 +161,8 @@ class MarginCells(NamedTuple):
     def of(cls, margin: Floats, n_trees: NDArray[np.int32], *, folded: bool = True) -> MarginCells:
         """The cells of margins over one rival each, shape (n_rows,)."""
         angle, _, is_far, *_ = cls.of_rows(margin, n_trees)
-        size = np.floor(np.log(n_trees) / math.log(_VOTES_RATIO))
         place = np.where(is_far, np.sign(angle) * 2 * _CELLS_PER_RADIAN, np.floor(angle * _CELLS_PER_RADIAN))
-        cell = _numbered(((size + 1) * (4 * _CELLS_PER_RADIAN + 1) + place).astype(np.int64))
+        cell = _cells(place, n_trees)
         rows = np.bincount(cell).astype(np.float64)
         trees = np.bincount(cell, weights=n_trees)
         far = np.bincount(cell, weights=is_far) > 0.0
@@ -195,8 +192,13 @@ Cells = VoteCells | MarginCells
 """Cells of similar rows, with the likelihood of vote fractions, folded with their mirror images, up to a factor."""
 
 
-def _numbered(cell: Int64s) -> Int64s:
-    """Numbers from 0 on for cells, counted by index: sorting the rows would take longer, and more memory."""
+def _cells(place: Floats, n_votes: NDArray[Any]) -> Int64s:
+    """The number of the cell of each row, from 0 on: rows of one place and about as many votes are in one cell.
+
+    They are counted by index: sorting the rows would take longer, and more memory.
+    """
+    size = 1.0 + np.floor(np.log(n_votes) / math.log(_VOTES_RATIO))
+    cell = (size * (4 * _CELLS_PER_RADIAN + 1) + place).astype(np.int64)
     return np.asarray((np.cumsum(np.bincount(cell) > 0) - 1)[cell])
 
 

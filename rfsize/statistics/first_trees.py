@@ -15,9 +15,9 @@ from rfsize.counting.outputs import TreeOutputs, predictor_of, task_of, voting_o
 from rfsize.counting.task import Task
 from rfsize.counting.training_rows import added_up, training_rows_error
 from rfsize.exceptions import NotConvergedWarning, TrainingRowsWarning
-from rfsize.models.link import Link, Predictor
+from rfsize.models.link import Predictor
 from rfsize.models.model import Forest
-from rfsize.statistics.certify import AgreementCounts, Certificate, CertifiedCurve, RiskTarget
+from rfsize.statistics.certify import Certificate, CertifiedCurve, RiskTarget
 from rfsize.statistics.criterion import Criterion
 from rfsize.statistics.curve import Estimate
 from rfsize.statistics.metrics import Metric
@@ -40,8 +40,6 @@ class CertificateDetails:
         The rule of voting, if labels are compared.
     predict_voting : str
         The rule of the model's own ``predict``.
-    label_shares : dict of class label to float
-        Share of the rows to which all trees give each class; empty for a regression.
     n_refitted : int or None
         Up to which size chosen trees were refitted; None if they are the first trees.
     """
@@ -49,7 +47,6 @@ class CertificateDetails:
     certificate: Certificate
     voting: str | None
     predict_voting: str
-    label_shares: dict[Any, float]
     n_refitted: int | None = None
 
 
@@ -71,15 +68,9 @@ def certify(outputs: TreeOutputs, criterion: Criterion) -> Estimate:
     voting = voting_of(outputs, criterion.voting) if criterion.of_labels else "soft"
     if voting == "hard" and not isinstance(forest, Forest):
         raise ValueError("voting='hard' counts one vote for each tree, and boosted trees add up: leave voting out")
-    target = risk_target(criterion, forest.digest)
-    counts = count_first_trees(trees, target, voting)
-    return certified_estimate(
-        counts,
-        target,
-        outputs.classes.tolist(),
-        voting=voting if criterion.of_labels else None,
-        predict_voting=forest.voting_at(trees.threshold),
-    )
+    curve = count_first_trees(trees, risk_target(criterion, forest.digest), voting)
+    own = forest.voting_at(trees.threshold)
+    return certified_estimate(curve, voting=voting if criterion.of_labels else None, predict_voting=own)
 
 
 def risk_target(criterion: Criterion, digest: str | None) -> RiskTarget:
@@ -89,10 +80,8 @@ def risk_target(criterion: Criterion, digest: str | None) -> RiskTarget:
     return RiskTarget(criterion.alpha, criterion.confidence, *how)
 
 
-def certified_estimate(
-    counts: AgreementCounts, target: RiskTarget, classes: list[Any], *, n_trees: int | None = None, **more: Any
-) -> Estimate:
-    """The estimate of counted agreement; with ``n_trees`` this size is certified, whatever the rows would certify.
+def certified_estimate(curve: CertifiedCurve, *, n_trees: int | None = None, **more: Any) -> Estimate:
+    """The estimate of a certified curve; with ``n_trees`` this size is certified, whatever the rows would certify.
 
     ``more`` are further fields of `CertificateDetails`.
 
@@ -101,23 +90,21 @@ def certified_estimate(
     ValueError
         If the rows are too few to certify anything.
     """
-    curve, n_rows = CertifiedCurve(counts, target, classes or [""]), int(counts.rows.sum())
     warnings: tuple[Caution, ...] = ()
     if n_trees is None:
-        target.check_rows(counts.rows, curve.classes)
-        n_trees = counts.fewest(target)
-        if n_trees == counts.n_trees:
-            warnings = (_nothing_certified(counts, target),)
-    shares = counts.label_shares(classes) if classes else {}
-    details = CertificateDetails(counts.certificate(n_trees, target), label_shares=shares, **more)
-    return Estimate(curve, n_trees, n_rows, 0, float(counts.n_trees), warnings=warnings, details=details)
+        curve.target.check_rows(curve.rows, curve.classes)
+        n_trees = curve.fewest(curve.target)
+        warnings = (_nothing_certified(curve),) if n_trees == curve.n_trees else ()
+    details, n_rows = CertificateDetails(curve.certificate(n_trees), **more), int(curve.rows.sum())
+    return Estimate(curve, n_trees, n_rows, 0, float(curve.n_trees), warnings=warnings, details=details)
 
 
-def _nothing_certified(counts: AgreementCounts, target: RiskTarget) -> Caution:
-    if counts.n_trees == 1:
+def _nothing_certified(curve: CertifiedCurve) -> Caution:
+    if curve.n_trees == 1:
         return Caution(NotConvergedWarning, "a forest of 1 tree cannot be cut: give a larger one")
-    advice = "give more rows, or ask for a lower alpha" + ("" if target.metric == "labels" else " or more tolerance")
-    rows, trees = how_many(int(counts.rows.sum()), "row"), how_many(counts.n_trees, "tree")
+    advice = "give more rows, or ask for a lower alpha"
+    advice += "" if curve.target.metric == "labels" else " or more tolerance"
+    rows, trees = how_many(int(curve.rows.sum()), "row"), how_many(curve.n_trees, "tree")
     return Caution(NotConvergedWarning, f"{rows} certify no fewer than all {trees}: {advice}")
 
 
@@ -170,11 +157,10 @@ class Comparison:
         """The numbers to compare: probabilities, or scores. The scores of a regressor are its predictions."""
         if self.metric == "probabilities":
             return self.predictor.predictions(mean)
-        link = Link("identity") if len(self.predictor.classes) else self.predictor.link
-        return np.asarray(link.predicted(mean))
+        return np.asarray(self.predictor.link_to("scores").predicted(mean))
 
 
-def count_first_trees(trees: Task, target: RiskTarget, voting: str) -> AgreementCounts:
+def count_first_trees(trees: Task, target: RiskTarget, voting: str) -> CertifiedCurve:
     """How many rows the first 1, …, T trees answer differently from all T trees.
 
     Parameters
@@ -189,14 +175,13 @@ def count_first_trees(trees: Task, target: RiskTarget, voting: str) -> Agreement
     forest = trees.forest
     n_classes, n_trees = max(1, forest.classes.size), forest.n_trees
     nothing: Any = partial(np.zeros, (n_classes, 1 + n_trees), np.int64)
-    if target.metric != "labels" or not isinstance(forest, Forest):
+    if target.metric == "labels" and voting == "hard":
+        counts = added_up(trees, "votes", partial(_by_votes, n_classes=n_classes), nothing)
+    else:
         comparison = Comparison(trees.predictor, target.metric, target.tolerance)
         counts = added_up(trees, "partial scores", partial(_by_predictions, comparison=comparison), nothing)
-    elif voting == "hard":
-        counts = added_up(trees, "votes", partial(_by_labels, cut=None, n_classes=n_classes), nothing)
-    else:
-        counts = added_up(trees, "scores", partial(_by_labels, cut=trees.cut, n_classes=n_classes), nothing)
-    return AgreementCounts(np.arange(1, n_trees + 1), counts[:, 0], counts[:, 1:], n_trees, sizes_tried(n_trees))
+    sizes, classes, tested = np.arange(1, n_trees + 1), forest.classes.tolist(), sizes_tried(n_trees)
+    return CertifiedCurve(sizes, counts[:, 0], counts[:, 1:], n_trees, tested, target, classes)
 
 
 def _counted(differs: Bools, label: Int64s, n_classes: int) -> Int64s:
@@ -220,14 +205,6 @@ def sizes_tried(n_trees: int, step: float = _STEP) -> Int64s:
         next_size = math.ceil(1.0 / (step**2 * apart + 1.0 / n_trees))
         sizes.append(min(sizes[-1] - 1, next_size))
     return np.array(sizes, dtype=np.int64)
-
-
-def running_leaders(scores: NDArray[Any], cut: float) -> NDArray[Any]:
-    """Index of the leading class in the mean of the first 1, …, T trees, for scores of shape (n, T, n_scores)."""
-    sums = np.cumsum(scores, axis=1, dtype=np.float64)
-    if sums.shape[2] > 1:
-        return np.asarray(sums.argmax(axis=2))
-    return np.asarray(sums[..., 0] / np.arange(1, sums.shape[1] + 1) - cut > 0.0)
 
 
 def running_majority(
@@ -255,9 +232,9 @@ def running_majority(
     return label, most
 
 
-def _by_labels(values: NDArray[Any], _: Int64s, *, cut: float | None, n_classes: int) -> Int64s:
-    """Count rows with another label, by scores averaged with a ``cut``, or without by a majority of votes."""
-    label: NDArray[Any] = running_majority(values, n_classes)[0] if cut is None else running_leaders(values, cut)
+def _by_votes(votes: NDArray[Any], _: Int64s, *, n_classes: int) -> Int64s:
+    """Count rows with another label by the majority of the votes."""
+    label = running_majority(votes, n_classes)[0]
     return _counted(label != label[:, -1:], label[:, -1], n_classes)
 
 

@@ -69,8 +69,6 @@ class LabelDetails:
         The rule of the model's own ``predict``, if it is known.
     method : {"smooth", "plugin"}
         How agreement was estimated.
-    tie_warning : str or None
-        Why the estimate cannot be trusted; None if it can.
     label_shares : dict of class label to float
         Share of the rows that get the label of each class, by the votes or scores at hand.
     by_class : dict of class label to LossCurve
@@ -85,7 +83,6 @@ class LabelDetails:
     voting: str
     predict_voting: str | None
     method: str
-    tie_warning: str | None
     label_shares: dict[Any, float]
     by_class: dict[Any, LossCurve]
     probabilities: list[float] | None
@@ -138,6 +135,7 @@ def estimate_labels(outputs: TreeOutputs, criterion: Criterion, *, interval: boo
         votes_per_row=float(rows.n_trees[rows.used].mean()),
         problem=problem,
         why_infinite=_why_infinite(fitted.fits, criterion),
+        notes=tuple({of_kind.tie_warning: None for of_kind in fitted.fits if of_kind.tie_warning is not None}),
         details=_details(outputs, criterion, fitted, int(min(n_trees, outputs.n_trees))) if interval else None,
     )
 
@@ -376,7 +374,6 @@ def _details(outputs: TreeOutputs, criterion: Criterion, fitted: _Fitted, n_kept
         voting="soft" if rows.of_scores else "hard",
         predict_voting=None if outputs.predictor is None else outputs.predictor.voting,
         method="plugin" if fits[int(np.argmax(weights))].density is None else "smooth",
-        tie_warning=next((of_kind.tie_warning for of_kind in fits if of_kind.tie_warning is not None), None),
         label_shares=dict(zip(classes, shares.tolist(), strict=True)),
         by_class=by_class,
         probabilities=probabilities,

@@ -18,13 +18,8 @@ from rfsize.statistics.curve import (
     problem_of_votes,
 )
 from rfsize.statistics.metric_loss import MetricLoss, metric_loss
-from rfsize.statistics.metrics import (
-    Metric,
-    check_direction,
-    clipped_rows,
-    clipping_warnings,
-    metric_of,
-)
+from rfsize.statistics.metrics import Metric, clipped_rows, clipping_warnings
+from rfsize.statistics.named_metrics import check_direction, metric_of
 from rfsize.statistics.subforests import mean_of_subforests
 
 # With fewer rows outside the largest class, a note says how many there are. With fewer than _FEWEST_RANKED, out-of-bag
@@ -118,8 +113,7 @@ def few_rows(metric: Metric, outputs: TreeOutputs) -> int | None:
     if not len(outputs.classes):
         return None
     rows = sums_of(outputs).blocks.rows
-    rows, clusters = rows[metric.weight[rows] > 0.0], outputs.groups.units
+    rows = rows[metric.weight[rows] > 0.0]
     _, label, counts = np.unique(np.asarray(outputs.y)[rows], return_inverse=True, return_counts=True)
-    others = rows[label != counts.argmax()]
-    n_others = len(others) if clusters is None else len(np.unique(clusters[others]))
+    n_others = len(np.unique(outputs.groups.units_of(rows[label != counts.argmax()])))
     return n_others if n_others < _FEW_ROWS else None

@@ -1,4 +1,4 @@
-"""Metrics: by name, by a callable, or by a scikit-learn scorer.
+"""Metrics: their formulas, and their values on rows.
 
 A metric is two functions of the truth, the predictions and the weights of rows: its value, and what each row adds to
 it. To add one, see "To add a metric" in docs/contributing/architecture.md.
@@ -6,7 +6,6 @@ it. To add one, see "To add a metric" in docs/contributing/architecture.md.
 
 from __future__ import annotations
 
-import inspect
 import math
 import warnings
 from collections.abc import Callable
@@ -14,28 +13,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from rfsize._util import (
-    Bools,
-    Caution,
-    Floats,
-    Int64s,
-    choice,
-    how_many,
-    in_percent,
-    sample_weights,
-    training_labels,
-)
-from rfsize.counting.outputs import TreeOutputs, predictor_of
-from rfsize.counting.task import Task, check_truth
-from rfsize.exceptions import ForestWarning, NotAForestError, RfsizeError
-from rfsize.models.link import Predictor
+from rfsize._util import Bools, Caution, Floats, Int64s, how_many, in_percent
+from rfsize.exceptions import ForestWarning, RfsizeError
 
 _LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
-
-MetricLike = str | Callable[..., float]
-"""What a user can give: a name, a function of the truth and the predictions, or a scikit-learn scorer."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +70,7 @@ ByRow = Callable[[Floats, NDArray[Any]], Floats]
 
 def values_of(metric: Metric, rows: Int64s, predicted: Floats) -> Floats:
     """The metric on some rows, of predictions of shape (…, n_rows, n_outputs); ``ValueError`` if it is no number."""
-    _check_weight(metric.weight[rows])
+    check_weight(metric.weight[rows])
     values = metric.value(metric.truth[rows], predicted, metric.weight[rows])
     if np.isfinite(values).all():
         return np.asarray(values)
@@ -155,25 +138,23 @@ def _of_levels(name: str, of_levels: Callable[..., Floats], slopes: Callable[...
     precision. ``of_levels`` and its derivatives ``slopes`` are functions of the weights of both classes at each level.
     """
 
-    def by_class(truth: NDArray[Any], weight: Floats) -> list[Floats]:
-        return [np.where(truth == label, weight, 0.0) for label in (0, 1)]
-
-    def levels(score: Floats, weights: list[Floats]) -> tuple[Int64s, Bools, Floats, Floats]:
+    def levels(score: Floats, truth: NDArray[Any], weight: Floats) -> tuple[Int64s, Bools, Floats, Floats]:
         """An order of the rows, whether each begins a level, and the weights of both classes at each level."""
         score = score.astype(np.float32)
         order = np.argsort(score)
-        score = score[order]
+        score, truth, weight = score[order], truth[order], weight[order]
         is_first = np.append(True, score[1:] != score[:-1])
-        low, high = (np.add.reduceat(weight[order], np.flatnonzero(is_first)) for weight in weights)
+        of_classes = (np.where(truth == label, weight, 0.0) for label in (0, 1))
+        low, high = (np.add.reduceat(of_class, np.flatnonzero(is_first)) for of_class in of_classes)
         return order, is_first, low, high
 
     def value(truth: NDArray[Any], predicted: Floats, weight: Floats) -> Floats:
-        score, weights = predicted[..., -1], by_class(truth, weight)
-        values = [of_levels(*levels(of_forest, weights)[2:]) for of_forest in score.reshape(-1, len(truth))]
+        score = predicted[..., -1]
+        values = [of_levels(*levels(of_forest, truth, weight)[2:]) for of_forest in score.reshape(-1, len(truth))]
         return np.reshape(values, score.shape[:-1])
 
     def influence(truth: NDArray[Any], predicted: Floats, weight: Floats) -> Floats:
-        order, is_first, low, high = levels(predicted[:, -1], by_class(truth, weight))
+        order, is_first, low, high = levels(predicted[:, -1], truth, weight)
         level, terms = np.cumsum(is_first) - 1, np.empty(len(truth))
         of_low, of_high = slopes(low, high)
         terms[order] = np.where(truth[order] == 1, of_high[level], of_low[level])
@@ -189,7 +170,7 @@ def _variance(truth: NDArray[Any], weight: Floats) -> float:
     return variance
 
 
-def _check_weight(weight: Floats) -> None:
+def check_weight(weight: Floats) -> None:
     if not weight.any():
         raise RfsizeError("sample_weight is 0 on all rows that were used: give some row a weight above 0")
 
@@ -263,7 +244,7 @@ def _brier(predicted: Floats, truth: NDArray[Any]) -> Floats:
     return np.asarray(np.sum(predicted**2, axis=-1) - 2.0 * of_truth + 1.0)
 
 
-def _accuracy_by(labels: Callable[[Floats], NDArray[np.int64]]) -> Metric:
+def accuracy_by(labels: Callable[[Floats], NDArray[np.int64]]) -> Metric:
     """The accuracy of labels that are made from probabilities."""
 
     def is_right(predicted: Floats, truth: NDArray[Any]) -> Floats:
@@ -280,19 +261,19 @@ def _distance(predicted: Floats, truth: NDArray[Any]) -> Floats:
     return np.abs(predicted[..., 0] - truth)
 
 
-_OF_CLASSES = (
+OF_CLASSES = (
     _of_means("log_loss", _log_loss),
     _of_levels("auc", auc, auc_slopes),
-    _accuracy_by(lambda predicted: np.asarray(predicted.argmax(axis=-1))),
+    accuracy_by(lambda predicted: np.asarray(predicted.argmax(axis=-1))),
     _of_means("brier", _brier),
     _of_levels("average_precision", average_precision, average_precision_slopes),
 )
-_OF_NUMBERS = (
+OF_NUMBERS = (
     _of_means("rmse", _square, form="root"),
     _of_means("mae", _distance),
     replace(_of_means("r2", _square, form="explained"), bounds=(-math.inf, 1.0), larger_is_better=True),
 )
-METRICS = {metric.name: metric for metric in (*_OF_CLASSES, *_OF_NUMBERS)}
+METRICS = {metric.name: metric for metric in (*OF_CLASSES, *OF_NUMBERS)}
 """The metrics that compare predictions with the truth, by name."""
 
 SQUARED_ERROR = _of_means("mean squared error", _square)
@@ -300,185 +281,12 @@ SQUARED_ERROR = _of_means("mean squared error", _square)
 _CLIPPED_ROWS = replace(_of_means("clipped rows", _is_clipped), bounds=(0.0, 1.0))
 
 
-# Names
-
-# scikit-learn's names of the same metrics, as scorers or functions, without "neg_" before and "_score" behind.
-_ALIASES = {
-    "logloss": "log_loss",
-    "roc_auc": "auc",
-    "brier_score_loss": "brier",
-    "root_mean_squared_error": "rmse",
-    "mean_absolute_error": "mae",
-}
-
 _LABELS = {"log_loss": "log loss", "auc": "AUC", "brier": "Brier score", "rmse": "RMSE", "mae": "MAE", "r2": "R²"}
-
-
-def one_name(metric: MetricLike) -> MetricLike:
-    """rfsize's name of a metric, from any of its names, in upper or lower case."""
-    if not isinstance(metric, str):
-        return metric
-    name = metric.strip().lower().replace("-", "_").replace(" ", "_")
-    short = name.removeprefix("neg_").removesuffix("_score")
-    known = _ALIASES.get(short, short)
-    return known if known in METRICS else name
 
 
 def label_of(name: str) -> str:
     """What sentences call a metric."""
     return _LABELS.get(name, name)
-
-
-def is_metric(metric: MetricLike) -> bool:
-    """Whether it is a metric or a scorer, by rfsize's name."""
-    return callable(metric) or metric in METRICS or _scorer_of(metric) is not None
-
-
-def other_names() -> list[str]:
-    """Names of metrics that rfsize accepts besides its own."""
-    from sklearn.metrics import get_scorer_names
-
-    return [*_ALIASES, *get_scorer_names()]
-
-
-def goes_by_labels(metric: MetricLike) -> bool:
-    """Whether a metric may depend on labels, and so on the threshold; a scorer may."""
-    return one_name(metric) == "accuracy" or _scorer_of(one_name(metric)) is not None
-
-
-def usual_metric(outputs: TreeOutputs) -> str:
-    """The metric of a score if none is given: accuracy or R²."""
-    return "accuracy" if len(outputs.classes) else "r2"
-
-
-def name_of(metric: MetricLike) -> str:
-    """The name of a metric, a scorer or a callable in reports."""
-    if isinstance(metric, str):
-        return metric
-    score = getattr(metric, "_score_func", metric)
-    return str(getattr(score, "__name__", type(score).__name__))
-
-
-def _scorer_of(metric: MetricLike) -> Callable[..., float] | None:
-    """The scorer of a name that is not rfsize's, or the callable if it is a scorer; otherwise None."""
-    if not isinstance(metric, str):  # a scorer is called as scorer(estimator, X, y)
-        return metric if callable(metric) and "estimator" in _parameters(metric)[:1] else None
-    if metric in METRICS:
-        return None
-    from sklearn.metrics import get_scorer, get_scorer_names
-
-    scorer: Callable[..., float] | None = get_scorer(metric) if metric in get_scorer_names() else None
-    return scorer
-
-
-def _parameters(function: Callable[..., Any]) -> list[str]:
-    try:
-        return list(inspect.signature(function).parameters)
-    except (TypeError, ValueError):
-        return []
-
-
-def metric_of(metric: MetricLike, outputs: TreeOutputs) -> Metric:
-    """The metric with the truth of the rows; ``ValueError`` if the truth is unknown or does not fit the forest."""
-    if outputs.scores is None or outputs.predictor is None:
-        raise no_scores_error(name_of(metric))
-    return metric_on_rows(metric, predictor_of(outputs), outputs.n_rows, outputs.y, outputs.sample_weight)
-
-
-def check_metric(metric: MetricLike, task: Task, *, has_loss: bool = True) -> None:
-    """Raise ``ValueError`` if a metric or the truth does not fit a task, before trees predict its rows.
-
-    With ``has_loss`` it must be known whether larger is better. Errors of scorers show by made-up predictions.
-    """
-    check_truth(task)
-    y = None if task.y is None else task.forest.truth(task.y)
-    fitted = metric_on_rows(metric, task.predictor, task.n_rows, y, task.sample_weight)
-    if has_loss:
-        check_direction(fitted)
-    _value_of_made_up(fitted, task.predictor)
-
-
-def goes_by_labels_alone(metric: Metric, forest: Predictor) -> bool:
-    """Whether a metric, such as F1, is the same for probabilities that give the same labels."""
-    if not forest.classes.size:
-        return False
-    return bool(_value_of_made_up(metric, forest) == _value_of_made_up(metric, forest, are_sure=True))
-
-
-def _value_of_made_up(metric: Metric, forest: Predictor, *, are_sure: bool = False) -> Any:
-    """The metric of made-up predictions; ``are_sure`` makes their probabilities 0 and 1, with the same labels."""
-    predicted, n_classes = metric.truth[::-1, None], forest.classes.size
-    if n_classes:
-        predicted = np.random.default_rng(0).dirichlet(np.ones(n_classes), len(metric.truth))
-    if are_sure:
-        predicted = np.eye(n_classes)[forest.labels(predicted)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return metric.value(metric.truth, predicted, metric.weight)
-
-
-def no_scores_error(name: str) -> NotAForestError:
-    """The error if a metric, probabilities or scores are wanted of counted votes."""
-    advice = "give the model and its rows, or size the labels"
-    return NotAForestError(f"metric={name!r} needs the trees' scores, and counted Votes have none: {advice}")
-
-
-def metric_on_rows(
-    metric: MetricLike, forest: Predictor, n_rows: int, y: ArrayLike | None, sample_weight: ArrayLike | None
-) -> Metric:
-    """The metric with the truth of ``n_rows`` rows; ``ValueError`` if it is unknown, or does not fit the forest."""
-    if y is None:
-        raise ValueError(f"y is missing: metric {name_of(metric)!r} needs the truth of the rows")
-    metric, classes = one_name(metric), forest.classes
-    weight, scorer = sample_weights(sample_weight, n_rows), _scorer_of(metric)
-    _check_weight(weight)
-    if scorer is not None or callable(metric):
-        return _of_callable(metric, scorer, forest, y, weight, is_weighted=sample_weight is not None)
-    names = [known.name for known in (_OF_CLASSES if classes.size else _OF_NUMBERS)]
-    choice("metric", metric, names, "; or give a scorer of scikit-learn's, or a callable of y and the predictions")
-    known = _accuracy_by(forest.labels) if metric == "accuracy" else METRICS[str(metric)]
-    if known.is_ranking and len(classes) > 2:
-        advice = "take metric='roc_auc_ovr' or 'log_loss'"
-        raise ValueError(f"metric '{metric}' is for two classes, and the forest has {len(classes)}: {advice}")
-    truth = training_labels(classes, y, n_rows)
-    if known.is_ranking and len(np.unique(truth)) < 2:
-        raise RfsizeError(f"metric '{metric}' compares rows of two classes, and y holds only one")
-    return replace(known, truth=truth, weight=weight)
-
-
-def _of_callable(
-    metric: MetricLike, scorer: Any, forest: Predictor, y: ArrayLike, weight: Floats, *, is_weighted: bool
-) -> Metric:
-    """A scikit-learn scorer, or a function of the truth and the predictions."""
-    # Imported here, because importing scikit-learn takes long.
-    from rfsize.statistics.scorers import value_by
-
-    function: Any = metric if scorer is None else scorer
-    name, classes, truth = name_of(metric), forest.classes, np.asarray(y)
-    if is_weighted and "sample_weight" not in _parameters(getattr(function, "_score_func", function)):
-        raise ValueError(f"{name!r} takes no sample_weight: give it the parameter, or leave sample_weight out")
-    if scorer is not None:
-        truth = training_labels(classes, y, len(weight))
-        truth = classes[truth] if classes.size else truth  # it takes the model's own labels
-    if truth.shape != weight.shape:
-        raise ValueError(f"y must hold one value per row of X: {len(weight)} expected, found shape {truth.shape}")
-    value = value_by(function, forest, is_scorer=scorer is not None, is_weighted=is_weighted)
-    unbounded, larger_is_better = (-math.inf, math.inf), None if scorer is None else True
-    return Metric(name, value, None, unbounded, larger_is_better, truth=truth, weight=weight)
-
-
-def check_direction(metric: Metric) -> None:
-    """Raise ``ValueError`` if it is unknown whether larger is better: the metric then has no loss."""
-    if metric.larger_is_better is None:
-        advice = "give a scorer, sklearn.metrics.make_scorer(..., greater_is_better=...)"
-        raise ValueError(f"the callable {metric.name!r} does not say whether larger values are better: {advice}")
-
-
-def predictions_for(outputs: TreeOutputs, metric: Metric) -> Callable[[Floats], Floats]:
-    """Makes predictions from mean scores, for a metric; for a ranking by single scores, the scores themselves do."""
-    if metric.is_ranking and outputs.scores is not None and outputs.scores.n_scores == 1:
-        return np.asarray
-    return predictor_of(outputs).predictions
 
 
 # Where clipping decides the log loss

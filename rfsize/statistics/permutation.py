@@ -32,7 +32,8 @@ from rfsize.counting.task import seen_mask
 from rfsize.exceptions import FewVotesError, NotAForestError
 from rfsize.models.rows import ForwardReader, Rows
 from rfsize.statistics.curve import SEED, TAIL, LossCurve
-from rfsize.statistics.metrics import Metric, influence_of, predictions_for, value_of, values_of
+from rfsize.statistics.metrics import Metric, influence_of, value_of, values_of
+from rfsize.statistics.named_metrics import predictions_for
 from rfsize.statistics.row_errors import without_groups
 from rfsize.walking.leaves import checked_walk, quantised
 
@@ -53,8 +54,8 @@ class PermutationLosses:
         The metric with all columns as they are.
     value : ndarray of float64, shape (n_sets,)
         By how much the metric becomes worse when the set is shuffled.
-    row_variance : ndarray of float64, shape (n_sets,)
-        Variance of ``value`` over other draws of rows.
+    half_width : ndarray of float64, shape (n_sets,)
+        Half the width of the 95 % interval of ``value``, over other draws of rows and other seeds.
     block_losses : ndarray of float64, shape (n_blocks, n_sets)
         Losses by block of trees: pseudo-values of a jackknife, which scatter like independent draws around ``value``.
     n_rows : int
@@ -65,17 +66,10 @@ class PermutationLosses:
 
     score: float
     value: Floats
-    row_variance: Floats
+    half_width: Floats
     block_losses: Floats
     n_rows: int
     votes_per_row: float
-
-    @property
-    def half_width(self) -> Floats:
-        """Half the width of the 95 % interval of ``value`` over other rows and other seeds, shape (n_sets,)."""
-        variance = self.row_variance + self.block_losses.var(axis=0, ddof=1) / len(self.block_losses)
-        quantile = float(student.ppf(1.0 - TAIL, len(self.block_losses) - 1.0))
-        return np.asarray(quantile * np.sqrt(variance))
 
 
 def permutation_losses(outputs: TreeOutputs, metric: Metric, sets: Sequence[Sequence[int]]) -> PermutationLosses:
@@ -100,8 +94,7 @@ def permutation_losses(outputs: TreeOutputs, metric: Metric, sets: Sequence[Sequ
         If the rows are not in memory.
     """
     shuffled, means = _shuffled_rows(outputs, sets), means_of(outputs)
-    clusters = np.arange(outputs.n_rows) if outputs.groups.units is None else outputs.groups.units
-    clusters = np.unique(clusters, return_inverse=True)[1]
+    clusters = np.unique(outputs.groups.units_of(np.arange(outputs.n_rows)), return_inverse=True)[1]
     rows = np.flatnonzero(means.is_known)
     evaluate = _evaluation(outputs, metric, rows, shuffled.n_scored[:, rows], clusters[rows])
 
@@ -123,11 +116,13 @@ def permutation_losses(outputs: TreeOutputs, metric: Metric, sets: Sequence[Sequ
     by_set = zip(*(losses for _, part in parts for losses in part), strict=True)
     value, by_block, row_variance = (np.array(numbers) for numbers in by_set)
     value = metric.worse * value + 0.0  # no -0.0
+    block_losses, n_blocks = value + metric.worse * by_block.T, shuffled.n_blocks
+    variance = row_variance + block_losses.var(axis=0, ddof=1) / n_blocks
     return PermutationLosses(
         score=parts[0][0],
         value=value,
-        row_variance=row_variance,
-        block_losses=value + metric.worse * by_block.T,
+        half_width=float(student.ppf(1.0 - TAIL, n_blocks - 1.0)) * np.sqrt(variance),
+        block_losses=block_losses,
         n_rows=len(rows),
         votes_per_row=float(means.n_votes[rows].mean()),
     )

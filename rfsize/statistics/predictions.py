@@ -35,7 +35,7 @@ from rfsize.statistics.curve import (
     no_votes_error,
     problem_of_votes,
 )
-from rfsize.statistics.metrics import no_scores_error
+from rfsize.statistics.named_metrics import no_scores_error
 
 SHARE_BEYOND = 0.05
 """Share of the rows beyond the 95th percentile."""
@@ -76,8 +76,7 @@ def estimate_predictions(outputs: TreeOutputs, criterion: Criterion, *, interval
     scores = outputs.scores
     if scores is None or outputs.predictor is None:
         raise no_scores_error(criterion.name)
-    is_score = criterion.metric == "scores" and len(outputs.classes) > 0
-    link = Link("identity") if is_score else predictor_of(outputs).link
+    link = predictor_of(outputs).link_to(criterion.name)
     _check_scale(scores)
     used = scores.take(scores.n_votes > 1)
     if not len(used):

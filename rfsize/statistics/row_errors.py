@@ -21,7 +21,8 @@ from rfsize.exceptions import FewVotesError, RfsizeError
 from rfsize.models.link import Predictor
 from rfsize.statistics.criterion import Criterion
 from rfsize.statistics.curve import SEED, TAIL, Estimate, place_of
-from rfsize.statistics.metrics import Metric, influence_of, metric_on_rows, value_or_nan
+from rfsize.statistics.metrics import Metric, influence_of, value_or_nan
+from rfsize.statistics.named_metrics import metric_on_rows
 from rfsize.theory import ratio_with_replacement
 
 # Groups of rows that leave in turn, for a metric without influence: of one forest, and of each of many forests.

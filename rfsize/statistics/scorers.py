@@ -5,7 +5,7 @@ It imports scikit-learn, which takes long: import this module only where a metri
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 from reprlib import repr as abridged
 from typing import Any
 
@@ -13,17 +13,27 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
-from rfsize._util import Floats, Int64s
+from rfsize._util import Floats, Int64s, training_labels
 from rfsize.models.link import Predictor
+from rfsize.statistics.metrics import Metric
 
 _LARGEST = 1e300  # values are limited to it, so that their means and differences are finite
 _LEAST_SUM = float(np.finfo(np.float64).eps)
 
 
-def value_by(
-    function: Callable[..., float], forest: Predictor, *, is_scorer: bool, is_weighted: bool
-) -> Callable[[NDArray[Any], Floats, Floats], Floats]:
-    """The value, as of a `Metric`, of a function of the truth and the predictions, or of a scorer."""
+def metric_by(
+    function: Any, name: str, forest: Predictor, y: Any, weight: Floats, *, is_scorer: bool, is_weighted: bool
+) -> Metric:
+    """A metric by a function of the truth and the predictions, or by a scorer; ``y`` and weights are those of the rows.
+
+    ``is_weighted`` says that the function gets the weights.
+    """
+    classes, truth = forest.classes, np.asarray(y)
+    if is_scorer:
+        truth = training_labels(classes, y, len(weight))
+        truth = classes[truth] if classes.size else truth  # it takes the model's own labels
+    if truth.shape != weight.shape:
+        raise ValueError(f"y must hold one value per row of X: {len(weight)} expected, found shape {truth.shape}")
 
     def of_forest(truth: NDArray[Any], predicted: Floats, weight: Floats) -> float:
         weights = {"sample_weight": weight} if is_weighted else {}
@@ -39,7 +49,8 @@ def value_by(
         values = [of_forest(truth, predicted_by_forest, weight) for predicted_by_forest in by_forest]
         return np.reshape(values, shape)
 
-    return value
+    unbounded, larger_is_better = (-math.inf, math.inf), True if is_scorer else None
+    return Metric(name, value, None, unbounded, larger_is_better, truth=truth, weight=weight)
 
 
 def _probabilities(predicted: Floats) -> Floats:

@@ -24,7 +24,8 @@ from rfsize._util import Bools, Floats, Int64s
 from rfsize.counting.outputs import TreeOutputs, sums_of
 from rfsize.counting.sums import N_BLOCKS
 from rfsize.statistics.curve import SEED
-from rfsize.statistics.metrics import Metric, predictions_for, value_or_nan, values_of
+from rfsize.statistics.metrics import Metric, value_or_nan, values_of
+from rfsize.statistics.named_metrics import predictions_for
 from rfsize.statistics.row_errors import delete_group_covariance, without_groups
 
 SIZES = (1, 2, 3, 5, 9, 19, 37)
@@ -65,8 +66,8 @@ class ForestParts:
     @classmethod
     def of(cls, outputs: TreeOutputs, metric: Metric, on: Bools, total: Floats, n_scored: Floats) -> ForestParts:
         """From scores on the rows of the blocks that ``on`` marks."""
-        rows, units = sums_of(outputs).blocks.rows[on], outputs.groups.units
-        clusters = rows if units is None else units[rows]
+        rows = sums_of(outputs).blocks.rows[on]
+        clusters = outputs.groups.units_of(rows)
         return cls(metric, predictions_for(outputs, metric), rows, clusters, total, n_scored)
 
     @classmethod

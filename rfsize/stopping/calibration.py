@@ -6,6 +6,7 @@ the operations of `IntervalRule.on`, and the labels and numbers that a compiled 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -17,7 +18,6 @@ from rfsize import _core
 from rfsize._util import Bools, Floats, Int64s, how_many
 from rfsize.counting.task import Task
 from rfsize.counting.training_rows import Outputs, Read, added_up
-from rfsize.models.link import Link
 from rfsize.statistics.certify import Certificate, ClassCounts, RiskTarget, fewest_rows
 from rfsize.stopping.rules import CHECK_EVERY, Rule, checked_trees, leads
 from rfsize.stopping.scores import IntervalRule, SumScale, predicted_labels, predicted_numbers
@@ -55,21 +55,21 @@ class RuleFamily:
     ----------
     factors : ndarray of float64, shape (n_rules,)
         Descending. They depend only on the forest. If rows chose them, they would be no fixed sequence to test.
-    low, high : float
-        −∞ as ``low`` leaves the upper bound alone.
     scale, share : ndarray of float64, shape (T,)
-    origin : float
     n_classes : int
         1 for a regression.
+    low, high : float
+        −∞ as ``low`` leaves the upper bound alone.
+    origin : float
     """
 
     factors: Floats
-    low: float
-    high: float
     scale: Floats
     share: Floats
-    origin: float
     n_classes: int
+    low: float = -math.inf
+    high: float = 0.0
+    origin: float = 0.0
 
     def count(self, number: Floats, differs: Bools, final: Int64s) -> Int64s:
         """What the rules do on rows.
@@ -170,8 +170,9 @@ def _by_scores(trees: Task, target: RiskTarget) -> tuple[IntervalRule, Certifica
         width = 2.0 * (float(np.max(reach / scale.share)) + abs(cut)) or 1.0
         schedule = _lead_schedule(trees, forest, scale, width)
     factors = factors_for(width, schedule)
-    bounds = (cut, cut) if forest.n_scores == 1 else (-np.inf, 0.0)
-    family = RuleFamily(factors, *bounds, schedule, scale.share, scale.origin, len(forest.classes))
+    low, high = (cut, cut) if forest.n_scores == 1 else (-math.inf, 0.0)
+    bounds = {"low": low, "high": high, "origin": scale.origin}
+    family = RuleFamily(factors, schedule, scale.share, len(forest.classes), **bounds)
     every = 1 if forest.is_forest else CHECK_EVERY
     read = partial(_exits_of_sums, forest=forest, family=family, drift=scale.drift, every=every)
     chosen, certificate = _tested(trees, target, "values", family, read, has_pool=not forest.is_forest)
@@ -242,7 +243,7 @@ def _by_votes(trees: Task, target: RiskTarget) -> tuple[VoteRule, Certificate]:
     n_trees, n_classes = trees.forest.n_trees, trees.forest.classes.size
     schedule, n_used = margin_schedule(n_trees), np.arange(1, n_trees + 1)
     factors = factors_for(1.0, schedule)
-    family = RuleFamily(factors, -np.inf, 0.0, schedule, n_used.astype(np.float64), 0.0, n_classes)
+    family = RuleFamily(factors, schedule, n_used.astype(np.float64), n_classes)
     read = partial(_exits_of_votes, family=family)
     chosen, certificate = _tested(trees, target, "votes", family, read, has_pool=False)
     margin = np.append(1, np.clip(np.ceil(factors[chosen] * schedule * n_used), 1, n_used + 1)).astype(np.int32)
@@ -271,14 +272,13 @@ def _by_spread(trees: Task, target: RiskTarget) -> tuple[SpreadRule, Certificate
     """Take the pooled spread, or what boosted trees add, from one row in ten, and certify on the other rows."""
     forest = PackedForest.of_model(trees.forest, trees.threshold)
     n_classes = trees.forest.classes.size
-    link = trees.forest.link if target.metric == "probabilities" or not n_classes else Link("identity")
     pooled = _pooled_spread(trees) if forest.is_forest else np.ones(trees.forest.n_scores)
     remainder = None if forest.is_forest else _remainder(trees, forest)
-    of_target = link, target.metric, target.tolerance, remainder
+    of_target = trees.predictor.link_to(target.metric), target.metric, target.tolerance, remainder
     first = SpreadRule(0.0, pooled, _PRIOR_TREES, CHECK_EVERY, *of_target)
     limits = np.concatenate([[0.0], target.tolerance * np.geomspace(*_LIMITS, N_FACTORS - 1)])
     ones = np.ones(forest.n_trees)
-    family = RuleFamily(-limits, -np.inf, 0.0, ones, ones, 0.0, max(1, n_classes))
+    family = RuleFamily(-limits, ones, ones, max(1, n_classes))
     read = partial(_exits_of_spread, forest=forest, rule=first, family=family)
     chosen, certificate = _tested(trees, target, "values", family, read, has_pool=True)
     if chosen < 0:

@@ -11,14 +11,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize._files import require
-from rfsize._util import MAX_CLASSES, choice, how_many, in_percent, refuse_unused, share, warn, whole
-from rfsize.counting.outputs import VOTINGS, TreeOutputs
-from rfsize.counting.training_rows import fresh_rows
+from rfsize._util import MAX_CLASSES, choice, give, how_many, in_percent, refuse_unused, warn, whole
+from rfsize.counting.outputs import TreeOutputs
+from rfsize.counting.task import Task
+from rfsize.counting.training_rows import refuse_training_rows
 from rfsize.counting.votes import Votes
 from rfsize.exceptions import LabelsOnlyWarning, NotAForestError
-from rfsize.models.model import Forest
-from rfsize.statistics.certify import Certificate, ClassOutcome, RiskTarget
-from rfsize.statistics.criterion import AVERAGES, check_classes, checked_confidence, checked_tolerance
+from rfsize.models.framework import read_model
+from rfsize.models.model import Forest, learning_rate_of
+from rfsize.statistics.certify import Certificate, ClassOutcome
+from rfsize.statistics.criterion import PREDICTIONS, check_tolerance, make_criterion, resolve
+from rfsize.statistics.first_trees import risk_target
 from rfsize.stopping import calibration, vote_prior
 from rfsize.stopping.files import expected_to_list, read_document, refusing, signed, stored_fields, write_document
 from rfsize.stopping.rules import Rule, checked_outputs, in_blocks
@@ -243,15 +246,18 @@ class StopTable:
         >>> table.expected_trees() < 100
         True
         """
-        choice("voting", voting, VOTINGS)
-        choice("average", average, AVERAGES)
-        tolerance = checked_tolerance(metric, tolerance, voting)
+        choice("metric", metric, ("labels", *PREDICTIONS))
+        check_tolerance(metric, tolerance)
+        of_labels: dict[str, Any] = {"alpha": alpha, "average": average, "voting": voting}
+        criterion = make_criterion(metric, tolerance, target="model", confidence=confidence, **of_labels)
         if metric != "labels" and average != "macro":
             refuse_unused(f"it decides labels, and metric={metric!r} does not. Leave it out", threshold=threshold)
-        alpha, confidence = share("alpha", alpha), checked_confidence(confidence)
-        trees = fresh_rows(model, X, casts_votes=metric == "labels", threshold=threshold, missing=missing)
-        forest, of_labels = trees.forest, metric == "labels"
-        decided_by: str = voting if of_labels else "soft"
+        forest = read_model(model, missing=missing)
+        criterion = resolve(criterion, forest.classes.size)
+        trees = Task.checked(forest, X, threshold=threshold)
+        refuse_training_rows(trees)
+        give(learning_rate_of(forest, labels_at=trees.threshold if criterion.of_labels else None))
+        decided_by = criterion.voting if criterion.of_labels else "soft"
         if decided_by == "auto":
             decided_by = forest.voting_at(trees.threshold)
         if decided_by == "hard" and not isinstance(forest, Forest):
@@ -261,13 +267,10 @@ class StopTable:
                 "the members of the ensemble are no trees, so it cannot be compiled with a table of averages: for a "
                 "table of votes, StopTable.calibrate(model, X, voting='hard'), whose apply takes the members' votes"
             )
-        if decided_by == "soft":
-            check_classes(forest.classes.size, metric, average)
-        target = RiskTarget(alpha, confidence, average, forest.digest, metric, tolerance)
-        stops, certificate = calibration.calibrated(trees, target, decided_by)
-        at = trees.threshold if forest.classes.size == 2 and (of_labels or average == "macro") else None
+        stops, certificate = calibration.calibrated(trees, risk_target(criterion, forest.digest), decided_by)
+        at = trees.threshold if forest.classes.size == 2 and (metric == "labels" or average == "macro") else None
         n_classes, classes = max(1, forest.classes.size), labels_of(forest.classes)
-        table = cls(trees.forest.n_members, n_classes, alpha, stops, None, classes, at, certificate)
+        table = cls(forest.n_members, n_classes, criterion.alpha, stops, None, classes, at, certificate)
         _warn_of_lost_classes(table)
         return table
 
@@ -493,7 +496,7 @@ class StopTable:
         """Mean number of trees, or share of the rows that differ; NaN if not known."""
         if self.certificate is not None:
             counts = self.certificate.counts
-            return counts.mean_trees if name == "trees" else counts.disagreement
+            return sum(counts.trees if name == "trees" else counts.disagreements) / sum(counts.rows)
         return sum(outcome.share * getattr(outcome, name) for outcome in self.by_class() if outcome.share != 0.0)
 
     def _known(self, name: Literal["trees", "disagreement"]) -> float:

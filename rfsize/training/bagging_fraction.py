@@ -30,12 +30,12 @@ from rfsize.models.framework import read_forest, training_of
 from rfsize.models.link import Predictor
 from rfsize.models.rows import n_rows_of
 from rfsize.models.training import Trainer
-from rfsize.showing.html import Result
-from rfsize.showing.pages import fraction_page
+from rfsize.showing.html import Result, fraction_page
 from rfsize.showing.plots import plot_fractions
-from rfsize.showing.text import fraction_text
+from rfsize.showing.text_of_results import fraction_text
 from rfsize.statistics.metric_loss import shared_error
-from rfsize.statistics.metrics import SQUARED_ERROR, Metric, check_direction, metric_on_rows, value_of
+from rfsize.statistics.metrics import SQUARED_ERROR, Metric, value_of
+from rfsize.statistics.named_metrics import check_direction, metric_on_rows
 from rfsize.statistics.row_errors import expected_gains, metric_covariance
 from rfsize.statistics.subforests import ForestParts
 
@@ -330,9 +330,8 @@ def _compared(forests: Sequence[_Forest], metric: Metric, trainer: Trainer) -> t
             f"only {how_many(rows.size, 'row')} have out-of-bag votes from every forest, too few to compare them: give "
             "more trees, or smaller fractions"
         )
-    units = rows if trainer.groups.units is None else trainer.groups.units[rows]
     value = np.array([value_of(metric, rows, of_forest) for of_forest in predicted])
-    row_noise = metric_covariance(metric, predicted, rows, units)
+    row_noise = metric_covariance(metric, predicted, rows, trainer.groups.units_of(rows))
     return value, row_noise, row_noise + np.diag([forest.shared_error**2 for forest in forests]), len(rows)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize._util import give, how_many, in_percent, progress_bar, refuse_unused, sample_weights, share
-from rfsize.api.report import Report, finished, report_of, with_warnings
+from rfsize.api.report import Report, completed, make_report, with_warnings
 from rfsize.counting.collect import outputs_in_training, outputs_of
 from rfsize.counting.coverage import (
     FEW_OUT_OF_BAG,
@@ -31,8 +31,8 @@ from rfsize.models.model import dependence_of, learning_rate_of
 from rfsize.models.rows import for_training, n_rows_of
 from rfsize.models.training import ForestInTraining, Trainer
 from rfsize.statistics.criterion import Criterion, make_criterion, resolve
-from rfsize.statistics.default import settled
-from rfsize.statistics.metrics import MetricLike, check_direction, metric_on_rows
+from rfsize.statistics.default import with_defaults
+from rfsize.statistics.named_metrics import MetricLike, check_direction, metric_on_rows
 from rfsize.training.stopping_rule import StoppingRule
 
 _MOST_TREES = 5000
@@ -177,7 +177,7 @@ def grow(
     missing = None if is_as_trained else training_of(data).missing_in(data)
 
     def on_validation(model: Any) -> Task:
-        return Task.of(read_forest(model, missing=missing), X_val, threshold=threshold)
+        return Task.checked(read_forest(model, missing=missing), X_val, threshold=threshold)
 
     return grow_until_enough(growth, rule, on_validation, y_val)
 
@@ -299,7 +299,7 @@ def start_from_estimator(
 def _reads_task(forest: ForestInTraining, trainer: Trainer, X: Any) -> Callable[[], Task]:
     def task() -> Task:
         options: dict[str, Any] = {"threshold": trainer.threshold, "sample_weight": trainer.weight, "groups": "rows"}
-        return replace(Task.of(forest.booster(), X, trainer.label, oob=True, **options), groups=trainer.groups)
+        return replace(Task.checked(forest.booster(), X, trainer.label, oob=True, **options), groups=trainer.groups)
 
     return task
 
@@ -317,7 +317,7 @@ def grow_until_enough(
         if on_validation is None:
             return _oob_report(growth, max(rule.max_trees, forest.n_trees))
         outputs = outputs_of(on_validation(growth.as_model(forest.booster()))).with_truth(y_val)
-        return report_of(outputs, growth.criterion, interval=False)
+        return make_report(outputs, growth.criterion, interval=False)
 
     report = None
     with progress_bar("growing", rule.max_trees, "trees", initial=forest.n_trees) as bar:
@@ -327,7 +327,7 @@ def grow_until_enough(
                 forest.add(more)
                 bar.update(more)
             report = rule.update(forest.n_trees, estimate)
-    report = finished(report)
+    report = completed(report)
     if on_validation is None:
         report = with_warnings(report, *warning_of_copies(forest.groups))
     else:
@@ -344,7 +344,7 @@ def _oob_report(growth: Growth, max_trees: int) -> Report:
     """The estimate from out-of-bag votes; `FewVotesError` if ``max_trees`` trees would have too few of them."""
     outputs = outputs_in_training(growth.forest).with_truth(growth.y, growth.sample_weight)
     _check_votes_to_come(coverage(distinct(outputs)), max_trees)
-    return report_of(outputs, settled(growth.criterion, outputs, growth.task), interval=False)
+    return make_report(outputs, with_defaults(growth.criterion, outputs, growth.task), interval=False)
 
 
 def _check_votes_to_come(votes: Coverage, max_trees: int) -> None:

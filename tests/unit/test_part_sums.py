@@ -40,11 +40,11 @@ def arrays_of(sums: Sums) -> dict[str, np.ndarray]:
 
 def test_trees_can_be_added(trained: tuple[Any, np.ndarray]) -> None:
     model, X = trained
-    whole, sums = arrays_of(count(Task.of(model, X))), []
+    whole, sums = arrays_of(count(Task.checked(model, X))), []
     for first, last in pairwise((0, 8, 33, 47)):
         part = copy(model)
         part.estimators_ = model.estimators_[first:last]
-        sums.append(count(Task.of(part, X)))
+        sums.append(count(Task.checked(part, X)))
     for name, array in arrays_of(reduce(Sums.plus, sums)).items():
         np.testing.assert_allclose(array, whole[name], rtol=1e-6, atol=1e-8, err_msg=name)
 
@@ -69,10 +69,10 @@ def test_rows_are_counted_in_pieces_of_any_size(
 ) -> None:
     model, X = trained
     monkeypatch.setattr(sums_module, "_HELD", held)  # fewer than all rows are scored
-    whole = arrays_of(count(Task.of(model, X, oob=True), means=True))
+    whole = arrays_of(count(Task.checked(model, X, oob=True), means=True))
     monkeypatch.setattr(_util, "CELLS_PER_BLOCK", 47 * 70)
     monkeypatch.setattr(count_module, "ROWS_PER_THREAD", 32)
-    in_pieces = arrays_of(count(Task.of(model, X, oob=True), means=True))
+    in_pieces = arrays_of(count(Task.checked(model, X, oob=True), means=True))
     assert whole.keys() == in_pieces.keys()
     for name, array in whole.items():
         assert np.array_equal(array, in_pieces[name]), name
@@ -84,7 +84,7 @@ def test_trees_of_each_class_may_have_their_own_bags() -> None:
     y = np.digitize(X[:, 0] + rng.normal(size=N_ROWS), [-0.5, 0.5])
     forest = {"num_parallel_tree": 47, "subsample": 0.5, "learning_rate": 1.0, "objective": "multi:softprob"}
     booster = xgb.train({**forest, "num_class": 3, "max_depth": 3}, xgb.DMatrix(X, y), 1)
-    task = Task.of(booster, X, oob=True)
+    task = Task.checked(booster, X, oob=True)
     sums, seen = count(task, means=True), seen_mask(task)
     score = task.forest.ensemble.tree_scores[task.forest.apply(X)].astype(np.float64)
     assert seen.shape == score.shape == (N_ROWS, 47, 3)
