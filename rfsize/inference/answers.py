@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
-from rfsize._util import Floats, Int64s
 from rfsize.inference.rows import PlainRows, each_block, opened
 from rfsize.models.link import Link
 from rfsize.stopping.rules import Rule
@@ -19,11 +18,6 @@ from rfsize.stopping.scores import LabelsBySums, lossless_on
 from rfsize.stopping.votes import LabelsByVotes, majority_on
 from rfsize.walking.layout import PackedForest
 from rfsize.walking.leaves import rows_in_one_call
-
-# The answers for rows of any kind, and how many trees each row used.
-Many = Callable[[Any], tuple[NDArray[Any], Int64s]]
-# The last step of few and of many answers.
-Finish = Callable[[Any], NDArray[Any]]
 
 
 def settling_labels(forest: PackedForest, stops: Rule | None, voting: str) -> LabelsBySums | LabelsByVotes:
@@ -40,25 +34,22 @@ class Answer:
 
     Attributes
     ----------
-    few : _core.FewRows
+    few : _core.ForestPredictor
         Answers a few rows of a plain array in one call; None for all others.
-    few_read : _core.FewRows
-        The same for rows that ``plain`` has read. It differs where numbers of arrays are categories, which have codes.
     plain : PlainRows
         Reads other few rows as such an array.
     many : callable
         Takes rows of any kind; returns the answers, and how many trees each row used.
     """
 
-    few: _core.FewRows
-    few_read: _core.FewRows
+    few: _core.ForestPredictor
     plain: PlainRows
-    many: Many
+    many: Callable[[Any], tuple[NDArray[Any], NDArray[np.int64]]]
 
     def of(self, X: Any, return_trees: bool) -> Any:
         """The answers for rows of any kind, with ``return_trees`` also how many trees each row used."""
         rows = self.plain.read(X)
-        few = None if rows is None else self.few_read.predict(rows, return_trees, of_frame=True)
+        few = None if rows is None else self.few.predict(rows, return_trees, of_frame=True)
         if few is not None:
             return few
         answers, n_used = self.many(X)
@@ -103,70 +94,51 @@ class Answers:
         """The probability of each class."""
         return self._numbered(len(self._forest.classes))
 
-    def _labelled(self, named: Finish) -> Answer:
+    def counts(self, X: Any) -> NDArray[np.int32]:
+        """Votes of all trees for each class, shape (n_rows, n_classes)."""
+        forest, rows = self._forest, opened(self._forest, X)
+        counts = np.zeros((rows.n_rows, len(forest.classes)), dtype=np.int32)
+        count = self.labels.few.count
+        each_block(forest, rows, self._n_jobs, lambda block, place: count(block, counts[place]))
+        return counts
+
+    def _labelled(self, named: Callable[[NDArray[Any]], NDArray[Any]]) -> Answer:
         forest, rule = self._forest, settling_labels(self._forest, self._stops, self._voting)
-
-        def many(X: Any) -> tuple[NDArray[Any], Int64s]:
-            index, n_used = self._filled(X, np.int64(-1), (), rule.settle)
-            return named(index), n_used
-
-        return self._answer(forest.label_link, len(forest.classes), named, many, rows_in_one_call(forest), rule.native)
+        return self._answer(forest.label_link, rule.native, len(forest.classes), np.dtype(np.int64), (), named)
 
     def _numbered(self, n_columns: int) -> Answer:
-        """Numbers in so many columns; 1 is the last of all classes alone."""
+        """Numbers in so many columns."""
         forest, stops = self._forest, self._stops
         rule = stops.on(forest) if stops is not None and stops.metric != "labels" else None
-        predicting = forest.predicting(forest.compiled_link)
         link = Link(forest.conventions.link, forest.conventions.slope)
         linked = link.predicted if forest.links_by_scipy else None
-
-        def work(block: _core.Rows, numbers: Floats, n_used: Int64s) -> None:
-            total = np.tile(forest.start, (len(block), 1))
-            if rule is None:
-                block.add_scores(total)
-            else:
-                rule.settle(block, total, n_used)
-            predicting.predict(total, numbers)
-
-        def many(X: Any) -> tuple[NDArray[Any], Int64s]:
-            numbers, n_used = self._filled(X, 0.0, (max(1, len(forest.classes)),), work)
-            wanted = numbers[:, -1] if n_columns == 1 else numbers
-            answers = wanted.astype(forest.precision, order="C", copy=n_columns == 1)
-            return answers if linked is None else linked(answers), n_used
-
-        most_rows = rows_in_one_call(forest) if rule is None else 0
-        return self._answer(forest.compiled_link, n_columns, linked, many, most_rows)
+        return self._answer(forest.compiled_link, rule, n_columns, forest.precision, (n_columns,), linked)
 
     def _answer(
-        self, link: str, n_columns: int, finish: Finish | None, many: Many, most_rows: int, rule: Any = None
+        self, link: str, rule: Any, n_columns: int, dtype: np.dtype[Any], of_row: tuple[int, ...], finish: Any
     ) -> Answer:
-        forest, reading = self._forest, self._forest.conventions.reading
-        few = partial(
-            _core.FewRows,
+        """Answers of ``of_row`` for each row, by a rule of stopping or by all trees; ``finish`` is their last step."""
+        forest, reading, most_rows = self._forest, self._forest.conventions.reading, rows_in_one_call(self._forest)
+        predictor = _core.ForestPredictor(
             forest.native,
             forest.predicting(link),
             start=forest.start.astype(np.float64),
             threshold=forest.label_threshold,
             refuses_infinite=reading.refuses_infinite,
             refuses_missing=reading.refuses_missing,
+            codes_numbers=forest.conventions.codes_numbers,
+            most_rows=most_rows,
             n_columns=n_columns,
             finish=finish,
             rule=rule,
         )
-        read = few(most_rows=most_rows)
-        few_given = few(most_rows=0) if forest.conventions.codes_numbers else read
-        return Answer(few_given, read, PlainRows(forest, most_rows), many)
 
-    def counts(self, X: Any) -> NDArray[Any]:
-        """Votes of all trees for each class, shape (n_rows, n_classes)."""
-        alone, shape = self._forest.alone, (len(self._forest.classes),)
-        return self._filled(X, np.int32(0), shape, lambda block, counts, _: block.count(alone, counts))[0]
+        def many(X: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
+            rows = opened(forest, X)
+            answers, n_used = np.empty((rows.n_rows, *of_row), dtype), np.empty(rows.n_rows, dtype=np.int64)
+            fill = predictor.fill
+            each_block(forest, rows, self._n_jobs, lambda block, place: fill(block, answers[place], n_used[place]))
+            answers = answers[:, 0] if of_row == (1,) else answers
+            return answers if finish is None else finish(answers), n_used
 
-    def _filled(
-        self, X: Any, fill: Any, shape: tuple[int, ...], work: Callable[[_core.Rows, Any, Int64s], None]
-    ) -> tuple[NDArray[Any], Int64s]:
-        """An array with a row of ``shape`` for each row of X, and how many trees each used; ``work`` fills both."""
-        forest, rows = self._forest, opened(self._forest, X)
-        answers, n_used = np.full((rows.n_rows, *shape), fill), np.full(rows.n_rows, forest.n_trees, dtype=np.int64)
-        each_block(forest, rows, self._n_jobs, lambda block, place: work(block, answers[place], n_used[place]))
-        return answers, n_used
+        return Answer(predictor, PlainRows(forest, most_rows), many)

@@ -293,7 +293,7 @@ def _exits_of_spread(
     values: NDArray[Any], place: Int64s, *, forest: PackedForest, rule: SpreadRule, family: RuleFamily
 ) -> Int64s:
     """What each limit on the spread does, on all rows but those that gave the pooled spread."""
-    added = np.ascontiguousarray(values[~_sets_scale(place), :, -forest.n_scores :])
+    added = values[~_sets_scale(place), :, -forest.n_scores :]
     n_rows, n_trees, _ = added.shape
     sums = running_sums(added, forest)
     total = sums[:, -1]

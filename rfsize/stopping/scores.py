@@ -156,28 +156,6 @@ class LabelsBySums:
         """The rule for the compiled loop."""
         return _core.ScoreStop(self.first_look, self.every, self.low, self.high, self.high, self.drift)
 
-    def settle(self, rows: _core.Rows, label: Int64s, n_used: Int64s) -> None:
-        """Send rows down the trees until each is settled.
-
-        Parameters
-        ----------
-        rows : _core.Rows
-            Rows in the form that the trees compare.
-        label : ndarray of int64, shape (n,)
-            For the index of each label; filled with -1 before the call.
-        n_used : ndarray of int64, shape (n,)
-            For the number of trees; filled with T before the call.
-        """
-        forest = self.forest
-        total = np.tile(forest.start, (len(rows), 1))
-        if self.first_look < len(self.low) - 1:
-            self.native.settle(rows, total, label, n_used)
-        else:  # no row stops
-            rows.add_scores(total)
-        is_open = label < 0
-        if is_open.any():
-            label[is_open] = predicted_labels(forest, total[is_open])
-
     def label_in_c(self) -> str:
         """The C function ``label_of``."""
         # If probabilities cannot change the label after the last tree, they are not computed.

@@ -164,10 +164,6 @@ class LabelsByVotes:
         n_trees, n_classes = self.forest.n_trees, len(self.forest.classes)
         return _core.VoteStop(n_trees, n_classes, self.every, low, high, margin, upper, bits)
 
-    def settle(self, rows: _core.Rows, label: Int64s, n_used: Int64s) -> None:
-        """Send rows down the trees until each is settled; see `LabelsBySums.settle`."""
-        self.native.settle(rows, self.forest.alone, len(self.forest.classes), label, n_used)
-
     def label_in_c(self) -> str:
         """The C function ``label_of``."""
         tally = "int" if self.forest.n_trees < 1 << 15 else "long"
