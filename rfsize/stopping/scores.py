@@ -22,10 +22,6 @@ _SAME_CUT = 1e-6  # two cuts this close count as equal
 # The largest rounding error of a link, in units of the precision of a score.
 _OF_A_LINK = 16.0
 
-# The framework compares these scores: probabilities, or what they are made of.
-_OF_PROBABILITIES = "    sum score[SCORES];\n    predict_from(total, score);\n"
-_OF_SUMS = "    sum score[SCORES];\n    for (int k = 0; k < SCORES; k++) score[k] = (sum)(total[k] / DIVISOR);\n"
-
 
 @dataclass(frozen=True, eq=False)
 class IntervalRule(Rule):
@@ -162,16 +158,15 @@ class LabelsBySums:
         forest, last, n_trees = self.forest, lossless_on(self.forest), self.forest.n_trees
         looks = np.arange(self.first_look, n_trees, self.every)
         low, high = (np.append(*ends) for ends in ((self.low[looks], last.low[-1]), (self.high[looks], last.high[-1])))
-        score = _OF_SUMS if forest.conventions.labels_of_scores else _OF_PROBABILITIES
-        known: dict[str, object] = {"first_look": self.first_look, "every": self.every, "score": score}
+        looked: dict[str, object] = {"first_look": self.first_look, "every": self.every}
+        looked["of_sums"] = forest.conventions.labels_of_scores
         if forest.n_scores == 1:
             single = forest.precision == np.float32
-            known["threshold"] = real(float(forest.precision.type(forest.label_threshold)), single=single)
-            label = part("label_by_one_score", low=array("low", low), high=array("high", high), **known)
-        else:
-            drift = part("drift", drift=array("drift", self.drift)) if self.drift.any() else part("no_drift")
-            label = part("label_by_scores", needed=array("needed", high), drift=drift, **known)
-        return label + part("ask_by_scores")
+            threshold = real(float(forest.precision.type(forest.label_threshold)), single=single)
+            bounds = {"low": array("low", low), "high": array("high", high), "threshold": threshold}
+            return part("label_by_one_score", **looked, **bounds) + part("ask_by_scores")
+        drift = part("drift", drift=array("drift", self.drift)) if self.drift.any() else part("no_drift")
+        return part("label_by_scores", **looked, needed=array("needed", high), drift=drift) + part("ask_by_scores")
 
 
 def predicted_labels(forest: PackedForest, total: NDArray[np.floating]) -> Int64s:

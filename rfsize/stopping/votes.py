@@ -18,16 +18,6 @@ from rfsize.walking.layout import PackedForest
 MAX_WEIGHT = 1e300
 """The largest weight of a member, so that no sum of weights overflows."""
 
-_BY_BOUNDS = """    const int look = (n_used + EVERY - 1) / EVERY;
-    return votes[1] <= low[look] ? 0 : votes[1] >= high[look] ? 1 : -1;
-"""
-_BY_LEADERS = """    int leader, next, ahead;
-    two_leaders(votes, &leader, &next);
-    ahead = votes[leader] - votes[next];
-    if (ahead + (leader < next) > TREES - n_used) return leader;
-    return $stops ? leader : -1;
-"""
-
 
 @dataclass(frozen=True, eq=False)
 class VoteRule(Rule):
@@ -165,26 +155,32 @@ class LabelsByVotes:
         return _core.VoteStop(n_trees, n_classes, self.every, low, high, margin, upper, bits)
 
     def label_in_c(self) -> str:
-        """The C function ``label_of``."""
-        tally = "int" if self.forest.n_trees < 1 << 15 else "long"
-        return part("label_by_votes", every=self.every, tally=tally, answer=self._answer_in_c())
+        """The C functions ``vote_of`` and ``label_of``."""
+        forest, n_classes = self.forest, len(self.forest.classes)
+        if forest.n_outputs == 1:
+            vote = part("vote_of_leaf", n_classes=n_classes)
+        else:
+            vote = part("vote_of_trees", n_classes=n_classes, alone=array("alone", forest.alone))
+        tally = "int" if forest.n_trees < 1 << 15 else "long"
+        return vote + part("label_by_votes", every=self.every, tally=tally, answer=self._answer_in_c())
 
     def _answer_in_c(self) -> str:
         n_trees, rule = self.forest.n_trees, self.rule
         if rule.low is not None and rule.high is not None:
             looks = np.minimum(np.arange(0, n_trees + self.every, self.every), n_trees)
-            bounds = array("low", rule.low[looks]) + array("high", rule.high[looks])
-            return bounds + part("answer_by_votes", body=_BY_BOUNDS)
-        tables, stops = part("two_leaders"), "0"
+            return part("answer_by_bounds", low=array("low", rule.low[looks]), high=array("high", rule.high[looks]))
+        table, stops = "", "0"
         if rule.margin is not None:
-            tables, stops = tables + array("margin", rule.margin), "ahead >= margin[n_used]"
+            table, stops = array("margin", rule.margin), "ahead >= margin[n_used]"
         elif rule.upper is not None:
-            tables, stops = tables + array("upper", rule.upper), "votes[leader] >= upper[votes[leader] + votes[next]]"
+            table, stops = array("upper", rule.upper), "votes[leader] >= upper[votes[leader] + votes[next]]"
         elif rule.bits is not None:
-            order = tally_order(n_trees, len(self.forest.classes))
-            numbers = array("stops", rule.bits) + array("choose", order.ravel(), "int32_t")
-            tables, stops = tables + part("in_a_table", tables=numbers), "is_in_table(n_used, votes)"
-        return tables + part("answer_by_votes", body=_BY_LEADERS.replace("$stops", stops))
+            choose = array("choose", tally_order(n_trees, len(self.forest.classes)).ravel(), "int32_t")
+            table, stops = (
+                part("in_a_table", stops=array("stops", rule.bits), choose=choose),
+                "is_in_table(n_used, votes)",
+            )
+        return part("answer_by_leaders", table=table, stops=stops)
 
 
 def majority_on(forest: PackedForest) -> LabelsByVotes:
