@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rfsize import _core
 from rfsize._util import Floats, Int64s
-from rfsize.stopping.rules import CHECK_EVERY, MAX_TREES, Rule, first_settled, leads, outside
+from rfsize.stopping.rules import CHECK_EVERY, MAX_TREES, Rule, described, first_settled, leads, outside
 from rfsize.walking.c_text import array, part
 from rfsize.walking.layout import PackedForest
 
@@ -217,8 +217,10 @@ class WeightedVote(Rule):
         return order[: np.count_nonzero(self.weights)]
 
     @cached_property
-    def _is_plain(self) -> bool:
-        return bool(np.ptp(self.weights[self._order]) == 0.0)
+    def _added(self) -> Floats:
+        """What each member of `_order` adds to the class that it votes for: its weight, or 1 if all count alike."""
+        weights = self.weights[self._order]
+        return weights if np.ptp(weights) else np.ones_like(weights)
 
     def remaining(self, n_classes: int) -> Floats:
         """The weight that remains after 0, 1, … members, and the most that rounding can change a lead.
@@ -229,20 +231,18 @@ class WeightedVote(Rule):
         the terms of higher order, and the smallest normal number covers underflow. Equal weights are counted, and
         multiples of 1/4096 that are not too large add up exactly.
         """
-        if self._is_plain:
-            return np.arange(len(self._order), -1.0, -1.0)
-        left = np.append(np.cumsum(self.weights[self._order][::-1])[::-1], 0.0)
+        left = np.append(np.cumsum(self._added[::-1])[::-1], 0.0)
         against = -1 / (n_classes - 1) * self.weights
-        if left[0] <= 2.0**36 and not np.any(np.append(self.weights, against) * 4096.0 % 1.0):
+        adds_exactly = left[0] <= 2.0**36 and not np.any(np.append(self.weights, against) * 4096.0 % 1.0)
+        if adds_exactly or not np.ptp(self._added):
             return left
         double = np.finfo(np.float64)
         return np.asarray(left + ((2 * self.weights.size + 8) * double.eps * self.weights.sum() + double.tiny))
 
     def answers(self, outputs: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], Int64s]:
         order, left = self._order, self.remaining(n_classes)[1:]
-        weights = np.ones(len(order)) if self._is_plain else self.weights[order]
         is_for = outputs[:, order, None] == np.arange(n_classes)
-        leader, lead, comes_first = leads(np.cumsum(np.where(is_for, weights[:, None], 0.0), axis=1))
+        leader, lead, comes_first = leads(np.cumsum(np.where(is_for, self._added[:, None], 0.0), axis=1))
         labels, n_used = first_settled(np.where((lead > left) | ((lead == left) & comes_first), leader, -1))
         is_open = labels < 0
         labels[is_open] = self._labels_of_all(outputs[is_open], n_classes)
@@ -268,15 +268,11 @@ class WeightedVote(Rule):
 def checked_weights(weights: ArrayLike) -> Floats:
     """Check the weights of a vote, and return them as an array; ``ValueError`` if they are invalid."""
     given = np.asarray(weights)
-    if given.ndim != 1 or given.dtype.kind not in "iuf" or not 1 <= given.size <= MAX_TREES:
+    is_list = given.ndim == 1 and given.dtype.kind in "iuf" and 1 <= given.size <= MAX_TREES
+    if not is_list or not ((given >= 0.0) & (given <= MAX_WEIGHT)).all() or not given.any():
         raise ValueError(
-            f"weights must be 1 to {MAX_TREES} numbers, one for each member: found shape {given.shape}, dtype "
-            f"{given.dtype}; give an array of shape (n_members,)"
+            f"weights must be 1 to {MAX_TREES} numbers from 0 to {MAX_WEIGHT:g}, not all 0, one for each member: found "
+            f"{described(given)}. Leave out members that have no weight; of two classes, turn the votes of one with a "
+            "negative weight round"
         )
-    given = given.astype(np.float64)
-    if not ((given >= 0.0) & (given <= MAX_WEIGHT)).all() or not given.any():
-        raise ValueError(
-            f"weights must be from 0 to {MAX_WEIGHT:g} and not all 0, found {given.min():g} to {given.max():g}: leave "
-            "out members that have no weight; of two classes, turn the votes of one with a negative weight round"
-        )
-    return given
+    return given.astype(np.float64)
