@@ -134,12 +134,12 @@ void bind_stops(nb::module_& m) {
         .def(
             "__init__",
             [](ScoreStop* self, std::size_t first_look, std::size_t every, const ConstDoubles& low,
-               const ConstDoubles& high, const ConstDoubles& needed, const ConstDoubles& drift) {
-                expect(every > 0 && needed.size() > 1 && low.size() == needed.size() && high.size() == needed.size(),
+               const ConstDoubles& high, const ConstDoubles& drift) {
+                expect(every > 0 && high.size() > 1 && low.size() == high.size(),
                        "the stops are not of one number of trees");
-                new (self) ScoreStop{first_look, every, copied(low), copied(high), copied(needed), copied(drift)};
+                new (self) ScoreStop{first_look, every, copied(low), copied(high), copied(drift)};
             },
-            "first_look"_a, "every"_a, "low"_a, "high"_a, "needed"_a, "drift"_a);
+            "first_look"_a, "every"_a, "low"_a, "high"_a, "drift"_a);
     nb::class_<VoteStop>(m, "VoteStop")
         .def("__init__", &make_vote_stop, "n_trees"_a, "n_classes"_a, "every"_a, "low"_a, "high"_a, "margin"_a,
              "upper"_a, "bits"_a);

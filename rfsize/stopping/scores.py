@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from rfsize import _core
 from rfsize._util import Floats, Int64s
-from rfsize.models.link import Link
 from rfsize.stopping.rules import CHECK_EVERY, Rule, first_settled, leads, outside
 from rfsize.walking.c_text import array, part, real
 from rfsize.walking.layout import HIGHEST_RANK, RANK_MASK, PackedForest
@@ -150,7 +149,7 @@ class LabelsBySums:
     @cached_property
     def native(self) -> _core.ScoreStop:
         """The rule for the compiled loop."""
-        return _core.ScoreStop(self.first_look, self.every, self.low, self.high, self.high, self.drift)
+        return _core.ScoreStop(self.first_look, self.every, self.low, self.high, self.drift)
 
     def label_in_c(self) -> str:
         """The C function ``label_of``."""
@@ -182,9 +181,8 @@ def predicted_labels(forest: PackedForest, total: NDArray[np.floating]) -> Int64
 def predicted_numbers(forest: PackedForest, total: NDArray[np.floating], out: Floats) -> None:
     """What the framework predicts from the sums of all scores, for each class or one number. Overwrites the sums."""
     forest.predicting(forest.compiled_link).predict(total, out)
-    if forest.links_by_scipy:
-        link = Link(forest.conventions.link, forest.conventions.slope)
-        out[...] = link.predicted(out.astype(forest.precision))
+    if forest.link_by_scipy:
+        out[...] = forest.link_by_scipy.predicted(out.astype(forest.precision))
 
 
 def cut_of(forest: PackedForest) -> float:

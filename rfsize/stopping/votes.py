@@ -147,12 +147,10 @@ class LabelsByVotes:
     def native(self) -> _core.VoteStop:
         """The rule for the compiled loop."""
         rule, nothing = self.rule, np.zeros(0, dtype=np.int32)
-        low, high, margin, upper = (
-            nothing if bounds is None else bounds for bounds in (rule.low, rule.high, rule.margin, rule.upper)
-        )
+        bounds = rule.low, rule.high, rule.margin, rule.upper
+        low, high, margin, upper = (nothing if of is None else of for of in bounds)
         bits = np.zeros(0, dtype=np.uint8) if rule.bits is None else rule.bits
-        n_trees, n_classes = self.forest.n_trees, len(self.forest.classes)
-        return _core.VoteStop(n_trees, n_classes, self.every, low, high, margin, upper, bits)
+        return _core.VoteStop(self.forest.n_trees, len(self.forest.classes), self.every, low, high, margin, upper, bits)
 
     def label_in_c(self) -> str:
         """The C functions ``vote_of`` and ``label_of``."""
@@ -160,7 +158,9 @@ class LabelsByVotes:
         if forest.n_outputs == 1:
             vote = part("vote_of_leaf", n_classes=n_classes)
         else:
-            vote = part("vote_of_trees", n_classes=n_classes, alone=array("alone", forest.alone))
+            # What turns leaf values into scores of a single tree: a factor, then a summand for each tree of a member.
+            alone = np.append(forest.n_trees / forest.divisor, forest.start).astype(forest.precision)
+            vote = part("vote_of_trees", n_classes=n_classes, alone=array("alone", alone))
         tally = "int" if forest.n_trees < 1 << 15 else "long"
         return vote + part("label_by_votes", every=self.every, tally=tally, answer=self._answer_in_c())
 
