@@ -78,14 +78,13 @@ def c_source(forest: PackedForest, stops: Rule | None, voting: str, name: str) -
 
 def _columns(forest: PackedForest) -> str:
     """Lines of a comment: the names of the columns, where they have any, and the numbers of their categories."""
-    conventions, numbers = forest.conventions, range(forest.n_features)
-    places = conventions.category_features or () if conventions.categories else ()
-    codes = dict(zip(places, conventions.categories, strict=False))
+    conventions = forest.conventions
+    codes = dict(zip(conventions.category_features or (), conventions.categories, strict=False))
     if not (forest.feature_names or codes):
         return ""
     names = forest.feature_names or [""] * forest.n_features
     told = [" * The columns of a row, and the numbers of their categories:"]
-    for at in numbers:
+    for at in range(forest.n_features):
         known = ", ".join(f"{code} {remark(value)}" for code, value in enumerate(codes.get(at, ())))
         told.append(f" *   {at} {remark(names[at])}{f': {known}' if known else ''}")
     return "\n".join([*told, " *", ""])
