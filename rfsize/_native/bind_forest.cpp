@@ -7,6 +7,7 @@
 
 #include "bindings.hpp"
 #include "few.hpp"
+#include "stop_spread.hpp"
 
 namespace rfsize {
 
@@ -155,21 +156,6 @@ void reach(const Rows& rows, const ConstIndices& index, const Array<std::int64_t
 }
 
 template <class Real>
-void add_scores(const Rows& rows, const Array<Real, 2>& total) {
-    expect_totals(rows, total);
-    Released released;
-    rows.run<Sums<Real>>(total.matrix());
-}
-
-template <class Real>
-void count_all(const Rows& rows, const Array<const Real, 1>& alone, const Array<std::int32_t, 2>& counts) {
-    const TreeAlone<Real> of = alone_of(rows.forest(), alone);
-    counts.expect({rows.n_rows(), checked_classes(rows.forest(), counts.shape(1))}, "counts");
-    Released released;
-    rows.run<ByVotes<Real, false>>(of, nullptr, counts.matrix(), Answers{});
-}
-
-template <class Real>
 void predict_sums(const Predicting& predicting, const Array<Real, 2>& total, const Array<double, 2>& out) {
     out.expect({total.shape(0), out.shape(1)}, "out");
     expect(out.shape(1) == total.shape(1) || (total.shape(1) == 1 && out.shape(1) == 2),
@@ -187,15 +173,17 @@ T* data_of(const nb::object& array) {
     return static_cast<T*>(buffer.view().buf);
 }
 
-// Predicts a few rows of plain arrays in one call: labels where there is a rule of stopping, else numbers.
-class FewRows {
+// What one method of a compiled forest predicts: labels where there is a rule that stops by scores or votes, else
+// numbers. It predicts rows block by block, and a few rows of plain arrays in one call.
+class ForestPredictor {
 public:
-    FewRows(ForestPointer forest, const Predicting& predicting, const ConstDoubles& start, double threshold,
-            bool refuses_infinite, bool refuses_missing, std::size_t most_rows, std::size_t n_columns,
-            nb::object finish, nb::object rule)
+    ForestPredictor(ForestPointer forest, const Predicting& predicting, const ConstDoubles& start, double threshold,
+                    bool refuses_infinite, bool refuses_missing, bool codes_numbers, std::size_t most_rows,
+                    std::size_t n_columns, nb::object finish, nb::object rule)
         : forest_(std::move(forest)),
           label_of_{predicting, threshold},
           refused_{refuses_infinite, refuses_missing},
+          codes_numbers_(codes_numbers),
           most_rows_(most_rows),
           n_columns_(n_columns),
           finish_(std::move(finish)),
@@ -212,83 +200,143 @@ public:
             start_ = copied(start);
         if (nb::isinstance<ScoreStop>(rule_)) {
             by_scores_ = nb::cast<const ScoreStop*>(rule_);
-            expect_fit(*forest_, *by_scores_);
-        } else if (!rule_.is_none()) {
+            expect_fit(*forest_, by_scores_->n_members(), by_scores_->drift.size());
+        } else if (nb::isinstance<VoteStop>(rule_)) {
             by_votes_ = nb::cast<const VoteStop*>(rule_);
             expect_fit(*forest_, *by_votes_, n_columns);
         } else {
             expect(n_columns == start.size() || (start.size() == 1 && n_columns == 2),
                    "there is not one column for each class");
+            if (rule_.is_none()) return;
+            by_spread_ = nb::cast<const SpreadStop*>(rule_);
+            expect_fit(*forest_, by_spread_->n_members(), by_spread_->start.size());
         }
     }
 
     // What is predicted, with how many trees predicted each row if that is wanted; None if the rows need more checks.
-    // A frame may have held whole numbers that double precision rounds, and some frameworks round in another way.
+    // A frame may have held whole numbers that double precision rounds, and some frameworks round in another way; its
+    // categories are codes already.
     nb::object predict(nb::handle X, bool return_trees, bool of_frame) const {
         AnyMatrix rows;
-        if (!X.type().is(array_) || !rows.hold(X) || rows.columns() != forest_->n_features() || rows.rows() == 0 ||
-            rows.rows() > most_rows_)
+        if (!X.type().is(array_) || (codes_numbers_ && !of_frame) || !rows.hold(X) ||
+            rows.columns() != forest_->n_features() || rows.rows() == 0 || rows.rows() > most_rows_)
             return nb::none();
-        const auto from = [&](const auto& start) {
-            return rows.is_single() ? predicted(rows.strided<float>(), start, return_trees, of_frame)
-                                    : predicted(rows.strided<double>(), start, return_trees, of_frame);
+        const auto from = [&](const auto& given) {
+            return forest_->is_single() ? predicted<float>(given, return_trees, of_frame)
+                                        : predicted<double>(given, return_trees, of_frame);
         };
-        return std::visit(from, start_);
+        return rows.is_single() ? from(rows.strided<float>()) : from(rows.strided<double>());
+    }
+
+    void fill_labels(const Rows& rows, const Array<std::int64_t, 1>& label,
+                     const Array<std::int64_t, 1>& n_used) const {
+        label.expect({rows.n_rows()}, "label");
+        expect(is_label(), "numbers are predicted, and not labels");
+        if (forest_->is_single())
+            fill<float>(rows, label.data(), {}, n_used);
+        else
+            fill<double>(rows, label.data(), {}, n_used);
+    }
+
+    template <class Real>
+    void fill_numbers(const Rows& rows, const Array<Real, 2>& numbers, const Array<std::int64_t, 1>& n_used) const {
+        numbers.expect({rows.n_rows(), n_columns_}, "numbers");
+        expect(!is_label() && forest_->is_single() == std::is_same_v<Real, float>,
+               "labels are predicted, or numbers of another precision");
+        fill<Real>(rows, nullptr, numbers.matrix(), n_used);
+    }
+
+    // Votes of all members for each class.
+    void count(const Rows& rows, const Array<std::int32_t, 2>& counts) const {
+        expect_own(rows);
+        counts.expect({rows.n_rows(), checked_classes(*forest_, n_columns_)}, "counts");
+        Released released;
+        const auto votes = [&](const auto& alone) {
+            using Real = std::remove_const_t<decltype(alone.factor)>;
+            rows.run<ByVotes<Real, false>>(alone, nullptr, counts.matrix(), Answers{});
+        };
+        forest_->is_single() ? votes(alone<float>()) : votes(alone<double>());
     }
 
 private:
     ForestPointer forest_;
     LabelOfSums label_of_;
     Refused refused_;
+    bool codes_numbers_;
     std::size_t most_rows_, n_columns_;
     nb::object finish_, rule_, array_, empty_, int_, real_;
     const ScoreStop* by_scores_ = nullptr;
     const VoteStop* by_votes_ = nullptr;
+    const SpreadStop* by_spread_ = nullptr;
     std::variant<std::vector<float>, std::vector<double>> start_;
 
-    template <class T, class Real>
-    nb::object predicted(const Strided<T>& X, const std::vector<Real>& start, bool return_trees, bool of_frame) const {
-        const bool is_label = by_scores_ != nullptr || by_votes_ != nullptr;
+    bool is_label() const { return by_scores_ != nullptr || by_votes_ != nullptr; }
+
+    void expect_own(const Rows& rows) const {
+        expect(&rows.forest() == forest_.get(), "the rows are of another forest");
+    }
+
+    template <class Real>
+    TreeAlone<Real> alone() const {
+        const double factor = static_cast<double>(forest_->n_members()) / label_of_.predicting.divisor;
+        return {static_cast<Real>(factor), std::get<std::vector<Real>>(start_)};
+    }
+
+    template <class Real>
+    void fill(const Rows& rows, std::int64_t* label, const Matrix<Real>& numbers,
+              const Array<std::int64_t, 1>& n_used) const {
+        n_used.expect({rows.n_rows()}, "n_used");
+        expect_own(rows);
+        Released released;
+        answer(rows, {label, n_used.data()}, numbers);
+    }
+
+    template <class Real, class T>
+    nb::object predicted(const Strided<T>& X, bool return_trees, bool of_frame) const {
         const Temporary<std::int64_t> unwanted(return_trees ? 0 : X.rows);
         nb::object trees = return_trees ? empty_(nb::make_tuple(X.rows), int_) : nb::none();
-        nb::object out = n_columns_ == 1 || is_label ? empty_(nb::make_tuple(X.rows), is_label ? int_ : real_)
-                                                     : empty_(nb::make_tuple(X.rows, n_columns_), real_);
-        const Answers answers{is_label ? data_of<std::int64_t>(out) : nullptr,
+        nb::object out = n_columns_ == 1 || is_label() ? empty_(nb::make_tuple(X.rows), is_label() ? int_ : real_)
+                                                       : empty_(nb::make_tuple(X.rows, n_columns_), real_);
+        const Answers answers{is_label() ? data_of<std::int64_t>(out) : nullptr,
                               return_trees ? data_of<std::int64_t>(trees) : unwanted.data()};
-        const Matrix<Real> numbers{is_label ? nullptr : data_of<Real>(out), X.rows, n_columns_};
+        const Matrix<Real> numbers{is_label() ? nullptr : data_of<Real>(out), X.rows, n_columns_};
         bool is_taken = false;
         {
             Released released;
             is_taken = refused_.takes(X, of_frame);
-            if (is_taken) answer(X, start, answers, numbers);
+            if (is_taken) {
+                const Temporary<std::uint16_t> q(X.rows * forest_->n_columns());
+                forest_->quantise(X, q.data());
+                answer(Rows(forest_, X.rows, q.data()), answers, numbers);
+            }
         }
         if (!is_taken) return nb::none();
         if (!finish_.is_none()) out = finish_(out);
         return return_trees ? nb::object(nb::make_tuple(out, trees)) : out;
     }
 
-    template <class T, class Real>
-    void answer(const Strided<T>& X, const std::vector<Real>& start, const Answers& answers,
-                const Matrix<Real>& numbers) const {
-        std::fill_n(answers.n_used, X.rows, static_cast<std::int64_t>(forest_->n_members()));
-        const Temporary<std::uint16_t> q(X.rows * forest_->n_columns());
-        forest_->quantise(X, q.data());
-        const Rows rows(forest_, X.rows, q.data());
-        if (answers.label != nullptr) std::fill_n(answers.label, X.rows, std::int64_t{-1});
+    template <class Real>
+    void answer(const Rows& rows, const Answers& answers, const Matrix<Real>& numbers) const {
+        const auto& start = std::get<std::vector<Real>>(start_);
+        const std::size_t n_rows = rows.n_rows();
+        std::fill_n(answers.n_used, n_rows, static_cast<std::int64_t>(forest_->n_members()));
+        if (is_label()) std::fill_n(answers.label, n_rows, std::int64_t{-1});
         if (by_votes_ != nullptr) {
-            const double scale = static_cast<double>(forest_->n_members()) / label_of_.predicting.divisor;
-            settle(*by_votes_, rows, TreeAlone<Real>{static_cast<Real>(scale), start}, n_columns_, answers);
+            settle(*by_votes_, rows, alone<Real>(), n_columns_, answers);
             return;
         }
-        const Temporary<Real> sums(X.rows * start.size());
-        const Matrix<Real> total{sums.data(), X.rows, start.size()};
-        for (std::size_t row = 0; row < X.rows; ++row) std::copy(start.begin(), start.end(), total[row].begin());
+        const Temporary<Real> sums(n_rows * start.size());
+        const Matrix<Real> total{sums.data(), n_rows, start.size()};
+        for (std::size_t row = 0; row < n_rows; ++row) std::copy(start.begin(), start.end(), total[row].begin());
         if (by_scores_ != nullptr) {
-            label_few(rows, *by_scores_, label_of_, total, answers);
-        } else {
-            add_all(rows, total);
-            predict_from(label_of_.predicting, total, numbers);
+            label_by_scores(rows, *by_scores_, label_of_, total, answers);
+            return;
         }
+        if (by_spread_ != nullptr)
+            rows.run<BySpread<Real>>(*by_spread_, total, answers.n_used);
+        else
+            add_all(rows, total);
+        predict_from(label_of_.predicting, total, numbers);
     }
 };
 
@@ -305,25 +353,23 @@ void bind_forest(nb::module_& m) {
             "divisor"_a, "slope"_a, "link"_a)
         .def("predict", &predict_sums<float>, "total"_a, "out"_a)
         .def("predict", &predict_sums<double>, "total"_a, "out"_a);
-    nb::class_<Rows>(m, "Rows")
-        .def("__len__", &Rows::n_rows)
-        .def("reach", &reach, "index"_a, "leaf"_a)
-        .def("add_scores", &add_scores<float>, "total"_a)
-        .def("add_scores", &add_scores<double>, "total"_a)
-        .def("count", &count_all<float>, "alone"_a, "counts"_a)
-        .def("count", &count_all<double>, "alone"_a, "counts"_a);
+    nb::class_<Rows>(m, "Rows").def("__len__", &Rows::n_rows).def("reach", &reach, "index"_a, "leaf"_a);
     nb::class_<Forest>(m, "Forest")
         .def(nb::new_(&make_forest), "nodes"_a, "columns"_a, "n_outputs"_a, "n_features"_a, "single_precision"_a,
              "missing_value"_a, "zero_within"_a, "lowest_category"_a, "absent_is_missing"_a)
         .def("rows", &quantised, "X"_a)
         .def("column_rows", &quantised_columns, "columns"_a)
         .def("sparse_rows", &quantised_sparse, "data"_a, "index"_a, "start"_a);
-    nb::class_<FewRows>(m, "FewRows")
-        .def(nb::init<ForestPointer, const Predicting&, const ConstDoubles&, double, bool, bool, std::size_t,
+    nb::class_<ForestPredictor>(m, "ForestPredictor")
+        .def(nb::init<ForestPointer, const Predicting&, const ConstDoubles&, double, bool, bool, bool, std::size_t,
                       std::size_t, nb::object, nb::object>(),
              "forest"_a, "predicting"_a, "start"_a, "threshold"_a, "refuses_infinite"_a, "refuses_missing"_a,
-             "most_rows"_a, "n_columns"_a, "finish"_a.none(), "rule"_a.none())
-        .def("predict", &FewRows::predict, "X"_a, "return_trees"_a, "of_frame"_a = false);
+             "codes_numbers"_a, "most_rows"_a, "n_columns"_a, "finish"_a.none(), "rule"_a.none())
+        .def("predict", &ForestPredictor::predict, "X"_a, "return_trees"_a, "of_frame"_a = false)
+        .def("count", &ForestPredictor::count, "rows"_a, "counts"_a)
+        .def("fill", &ForestPredictor::fill_labels, "rows"_a, "label"_a, "n_used"_a)
+        .def("fill", &ForestPredictor::fill_numbers<float>, "rows"_a, "numbers"_a, "n_used"_a)
+        .def("fill", &ForestPredictor::fill_numbers<double>, "rows"_a, "numbers"_a, "n_used"_a);
 }
 
 }  // namespace rfsize

@@ -9,39 +9,7 @@ namespace rfsize {
 
 namespace {
 
-template <class Real>
-void settle_by_scores(const ScoreStop& stop, const Rows& rows, const Array<Real, 2>& total,
-                      const Array<std::int64_t, 1>& label, const Array<std::int64_t, 1>& n_used) {
-    expect_totals(rows, total);
-    expect_fit(rows.forest(), stop);
-    const Answers answers = answers_of(rows, label, n_used);
-    Released released;
-    rows.run<ByScores<Real>>(stop, total.matrix(), answers);
-}
-
-template <class Real>
-void settle_by_votes(const VoteStop& stop, const Rows& rows, const Array<const Real, 1>& alone, std::size_t n_classes,
-                     const Array<std::int64_t, 1>& label, const Array<std::int64_t, 1>& n_used) {
-    const TreeAlone<Real> of = alone_of(rows.forest(), alone);
-    expect_fit(rows.forest(), stop, n_classes);
-    const Answers answers = answers_of(rows, label, n_used);
-    Released released;
-    settle(stop, rows, of, n_classes, answers);
-}
-
-template <class Real>
-void settle_by_spread(const SpreadStop& stop, const Rows& rows, const Array<Real, 2>& total,
-                      const Array<std::int64_t, 1>& n_used) {
-    expect_totals(rows, total);
-    expect(stop.start.size() == rows.forest().n_scores() && stop.n_members() == rows.forest().n_members(),
-           "the stops are for another forest");
-    n_used.expect({rows.n_rows()}, "n_used");
-    Released released;
-    rows.run<BySpread<Real>>(stop, total.matrix(), n_used.data());
-}
-
-template <class Real>
-void looks(const SpreadStop& stop, const Array<const Real, 3>& values, const Array<double, 2>& left,
+void looks(const SpreadStop& stop, const Array<const double, 3>& values, const Array<double, 2>& left,
            const Array<double, 3>& mean) {
     const std::size_t n_trees = values.shape(1);
     expect(n_trees == stop.n_members() && values.shape(2) == stop.start.size(), "the values are of another forest");
@@ -49,14 +17,6 @@ void looks(const SpreadStop& stop, const Array<const Real, 3>& values, const Arr
     mean.expect({values.shape(0), left.shape(1), values.shape(2)}, "mean");
     Released released;
     looks_by_spread(stop, values.span(), n_trees, left.matrix(), mean.span());
-}
-
-template <class Real>
-void bind_settle(nb::class_<ScoreStop>& by_scores, nb::class_<VoteStop>& by_votes, nb::class_<SpreadStop>& by_spread) {
-    by_scores.def("settle", &settle_by_scores<Real>, "rows"_a, "total"_a, "label"_a, "n_used"_a);
-    by_votes.def("settle", &settle_by_votes<Real>, "rows"_a, "alone"_a, "n_classes"_a, "label"_a, "n_used"_a);
-    by_spread.def("settle", &settle_by_spread<Real>, "rows"_a, "total"_a, "n_used"_a);
-    by_spread.def("looks", &looks<Real>, "values"_a, "left"_a, "mean"_a);
 }
 
 // An order of tallies that fits into memory.
@@ -170,36 +130,35 @@ void bind_tables(nb::module_& m) {
 }  // namespace
 
 void bind_stops(nb::module_& m) {
-    nb::class_<ScoreStop> by_scores(m, "ScoreStop");
-    by_scores.def(
-        "__init__",
-        [](ScoreStop* self, std::size_t first_look, std::size_t every, const ConstDoubles& low,
-           const ConstDoubles& high, const ConstDoubles& needed, const ConstDoubles& drift) {
-            expect(every > 0 && needed.size() > 1 && low.size() == needed.size() && high.size() == needed.size(),
-                   "the stops are not of one number of trees");
-            new (self) ScoreStop{first_look, every, copied(low), copied(high), copied(needed), copied(drift)};
-        },
-        "first_look"_a, "every"_a, "low"_a, "high"_a, "needed"_a, "drift"_a);
-    nb::class_<VoteStop> by_votes(m, "VoteStop");
-    by_votes.def("__init__", &make_vote_stop, "n_trees"_a, "n_classes"_a, "every"_a, "low"_a, "high"_a, "margin"_a,
-                 "upper"_a, "bits"_a);
-    nb::class_<SpreadStop> by_spread(m, "SpreadStop");
-    by_spread.def(
-        "__init__",
-        [](SpreadStop* self, double limit, std::size_t every, const ConstDoubles& pooled, double weight, int link,
-           double slope, const ConstDoubles& start, const ConstDoubles& offset, const ConstDoubles& per,
-           const ConstDoubles& left, const ConstDoubles& share) {
-            expect(every > 0 && pooled.size() == start.size() && offset.size() == start.size() && start.size() > 0,
-                   "the stops are not of one number of scores");
-            expect(share.size() > 0 && per.size() == share.size() && left.size() == share.size(),
-                   "the stops are not of one number of trees");
-            new (self) SpreadStop{limit,         every,          copied(pooled), weight,       link_of(link), slope,
-                                  copied(start), copied(offset), copied(per),    copied(left), copied(share)};
-        },
-        "limit"_a, "every"_a, "pooled"_a, "weight"_a, "link"_a, "slope"_a, "start"_a, "offset"_a, "per"_a, "left"_a,
-        "share"_a);
-    bind_settle<float>(by_scores, by_votes, by_spread);
-    bind_settle<double>(by_scores, by_votes, by_spread);
+    nb::class_<ScoreStop>(m, "ScoreStop")
+        .def(
+            "__init__",
+            [](ScoreStop* self, std::size_t first_look, std::size_t every, const ConstDoubles& low,
+               const ConstDoubles& high, const ConstDoubles& drift) {
+                expect(every > 0 && high.size() > 1 && low.size() == high.size(),
+                       "the stops are not of one number of trees");
+                new (self) ScoreStop{first_look, every, copied(low), copied(high), copied(drift)};
+            },
+            "first_look"_a, "every"_a, "low"_a, "high"_a, "drift"_a);
+    nb::class_<VoteStop>(m, "VoteStop")
+        .def("__init__", &make_vote_stop, "n_trees"_a, "n_classes"_a, "every"_a, "low"_a, "high"_a, "margin"_a,
+             "upper"_a, "bits"_a);
+    nb::class_<SpreadStop>(m, "SpreadStop")
+        .def(
+            "__init__",
+            [](SpreadStop* self, double limit, std::size_t every, const ConstDoubles& pooled, double weight, int link,
+               double slope, const ConstDoubles& start, const ConstDoubles& offset, const ConstDoubles& per,
+               const ConstDoubles& left, const ConstDoubles& share) {
+                expect(every > 0 && pooled.size() == start.size() && offset.size() == start.size() && start.size() > 0,
+                       "the stops are not of one number of scores");
+                expect(share.size() > 0 && per.size() == share.size() && left.size() == share.size(),
+                       "the stops are not of one number of trees");
+                new (self) SpreadStop{limit,         every,          copied(pooled), weight,       link_of(link), slope,
+                                      copied(start), copied(offset), copied(per),    copied(left), copied(share)};
+            },
+            "limit"_a, "every"_a, "pooled"_a, "weight"_a, "link"_a, "slope"_a, "start"_a, "offset"_a, "per"_a, "left"_a,
+            "share"_a)
+        .def("looks", &looks, "values"_a, "left"_a, "mean"_a);
     bind_tables(m);
 }
 

@@ -43,28 +43,8 @@ inline void expect_ascending(std::span<const std::int64_t> start, std::size_t si
     expect(std::is_sorted(start.begin(), start.end()), message);
 }
 
-template <class Real>
-void expect_totals(const Rows& rows, const Array<Real, 2>& total) {
-    total.expect({rows.n_rows(), rows.forest().n_scores()}, "total");
-    expect(rows.forest().is_single() == std::is_same_v<Real, float>, "total is of another precision than the forest");
-}
-
-inline Answers answers_of(const Rows& rows, const Array<std::int64_t, 1>& label, const Array<std::int64_t, 1>& n_used) {
-    label.expect({rows.n_rows()}, "label");
-    n_used.expect({rows.n_rows()}, "n_used");
-    return {label.data(), n_used.data()};
-}
-
-inline void expect_fit(const Forest& forest, const ScoreStop& stop) {
-    expect(stop.n_members() == forest.n_members() && stop.drift.size() == forest.n_scores(),
-           "the stops are for another forest");
-}
-
-template <class Real>
-TreeAlone<Real> alone_of(const Forest& forest, const Array<const Real, 1>& alone) {
-    alone.expect({forest.n_outputs() + 1}, "alone");
-    expect(forest.is_single() == std::is_same_v<Real, float>, "alone is of another precision than the forest");
-    return {alone.data()[0], {alone.data() + 1, alone.data() + alone.size()}};
+inline void expect_fit(const Forest& forest, std::size_t n_members, std::size_t n_scores) {
+    expect(n_members == forest.n_members() && n_scores == forest.n_scores(), "the stops are for another forest");
 }
 
 inline std::size_t checked_classes(const Forest& forest, std::size_t n_classes) {

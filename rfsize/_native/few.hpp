@@ -79,8 +79,8 @@ void add_all(const Rows& rows, const Matrix<Real>& total) {
 
 // The labels of rows by averaged scores, and how many trees predict them; total holds the sums before any tree.
 template <class Real>
-void label_few(const Rows& rows, const ScoreStop& stop, const LabelOfSums& label_of, const Matrix<Real>& total,
-               const Answers& answers) {
+void label_by_scores(const Rows& rows, const ScoreStop& stop, const LabelOfSums& label_of, const Matrix<Real>& total,
+                     const Answers& answers) {
     if (stop.first_look >= stop.n_members()) {
         add_all(rows, total);
         std::fill_n(answers.n_used, rows.n_rows(), static_cast<std::int64_t>(stop.n_members()));

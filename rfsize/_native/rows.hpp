@@ -30,7 +30,7 @@ public:
 
     // Send the rows down the trees by a rule, which is made of the forest, these arguments, and `most`.
     template <class Rule, class... Of>
-    void run(Of&&... of) const {
+    [[gnu::noinline]] void run(Of&&... of) const {
         Rule rule(forest(), std::forward<Of>(of)..., most());
         Predictor(forest(), q(), n_rows(), rule).run();
     }

@@ -8,9 +8,9 @@ namespace rfsize {
 // See `LabelsBySums` in rfsize/stopping/scores.py.
 struct ScoreStop {
     std::size_t first_look, every;
-    std::vector<double> low, high, needed, drift;
+    std::vector<double> low, high, drift;
 
-    std::size_t n_members() const { return needed.size() - 1; }
+    std::size_t n_members() const { return high.size() - 1; }
 };
 
 // Sums of the scores of all trees.
@@ -110,7 +110,7 @@ private:
                 highest[j] = std::max(highest[j], score);
             }
         }
-        return find(n, [=, needed = stop_.needed[n_used]](std::size_t j) { return highest[j] - second[j] >= needed; });
+        return find(n, [=, needed = stop_.high[n_used]](std::size_t j) { return highest[j] - second[j] >= needed; });
     }
 
     double drift_of(std::size_t k, std::size_t n_used) const {

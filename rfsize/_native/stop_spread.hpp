@@ -156,16 +156,15 @@ private:
 
 // What rows are looked at with, after every trees each: what is compared with the limit, of rows and looks, and mean
 // scores, of rows, looks and scores. values are of rows, trees and scores.
-template <class Real>
-void looks_by_spread(const SpreadStop& stop, std::span<const Real> values, std::size_t n_trees,
-                     const Matrix<double>& left, std::span<double> mean) {
+inline void looks_by_spread(const SpreadStop& stop, std::span<const double> values, std::size_t n_trees,
+                            const Matrix<double>& left, std::span<double> mean) {
     Spread spread(stop, 1);
-    const Real* value = values.data();
+    const double* value = values.data();
     double* out = mean.data();
     for (std::size_t row = 0; row < left.rows; ++row) {
         spread.enter(1);
         for (std::size_t t = 0, look = 0; t < n_trees; ++t) {
-            for (std::size_t k = 0; k < stop.start.size(); ++k) spread.add(k, 0, static_cast<double>(*value++), t);
+            for (std::size_t k = 0; k < stop.start.size(); ++k) spread.add(k, 0, *value++, t);
             if ((t + 1) % stop.every != 0 || t + 1 == n_trees) continue;
             left[row][look++] = spread.left_to_change(0, t + 1);
             out = std::copy(spread.mean().begin(), spread.mean().end(), out);

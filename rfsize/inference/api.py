@@ -141,10 +141,8 @@ def compile(
     if isinstance(model, (list, tuple)):
         reason = "a mean of models averages what all their trees predict. Leave table= and voting= out"
         refuse_unused(reason, table=table, voting=own_voting)
-        models: list[Any] = list(model)
-        return CompiledMean(
-            [compile(of_fold, threshold=threshold, n_jobs=n_jobs, missing=missing) for of_fold in models]
-        )
+        folds: list[Any] = list(model)
+        return CompiledMean([compile(fold, threshold=threshold, n_jobs=n_jobs, missing=missing) for fold in folds])
     read = read_model(model, missing=missing)
     read.refuse_steps("a compiled forest predicts the rows that the last step of a Pipeline gets")
     if not isinstance(table, StopTable | None):

@@ -68,17 +68,14 @@ class Archive(NamedTuple):
             require(types is None or np.dtype(dtype).newbyteorder("=") in types, f"{name} is {dtype}")
             require(type(size) is int and size >= 0, f"{name} is of no size")
             array = np.frombuffer(whole, dtype, size, at)  # ValueError beyond the end
-            _check_text(name, array)
+            if array.dtype.kind == "U":
+                points = array.view("<u4")
+                are_characters = ((points < 0xD800) | ((points > 0xDFFF) & (points <= 0x10FFFF))).all()
+                require(are_characters, f"{name} holds what is no text")
             arrays[name] = array.astype(array.dtype.newbyteorder("="), copy=False)
             at += array.nbytes + -(at + array.nbytes) % _ALIGNED
         require(at == len(whole), "its arrays are not of the size that they claim")
         return arrays
-
-
-def _check_text(name: str, array: NDArray[Any]) -> None:
-    if array.dtype.kind == "U":
-        points = array.view("<u4")
-        require(((points < 0xD800) | ((points > 0xDFFF) & (points <= 0x10FFFF))).all(), f"{name} holds what is no text")
 
 
 @contextmanager

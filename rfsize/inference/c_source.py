@@ -25,20 +25,6 @@ from rfsize.walking.layout import Columns, PackedForest
 
 _LARGEST_CATEGORY = 2.0**62  # larger categories do not fit a 64-bit integer
 
-_EACH = "    for (int k = 0; k < SCORES; k++) {}\n"
-_UNLESS_TAKEN = """    if (!is_taken(row)) {{
-        {}
-        return{};
-    }}
-"""
-_LINKS = {
-    "logistic": "score[k] = (sum)(1 / (sum)(1 + (sum)EXP(-score[k])));",
-    "exp": "score[k] = (sum)EXP(score[k]);",
-    "step": "score[k] = (sum)(score[k] > 0);",
-    "softplus": "score[k] = (sum)log1p(EXP(score[k]));",
-    "square": "score[k] = (sum)(score[k] * (score[k] < 0 ? -score[k] : score[k]));",
-}
-
 
 def write_c(path: Path, forest: PackedForest, stops: Rule | None, voting: str, name: str) -> None:
     """Write the file, whole or not at all.
@@ -60,105 +46,61 @@ def write_c(path: Path, forest: PackedForest, stops: Rule | None, voting: str, n
 
 def c_source(forest: PackedForest, stops: Rule | None, voting: str, name: str) -> str:
     """The text of the C file."""
-    of_classes, by_votes, taken = bool(forest.classes.size), voting == "hard", _refusal(forest)
-    public = {"name": name, "n_classes": len(forest.classes), "last": len(forest.classes) - 1}
-    answer = "class -1 after 0 trees, and NaN as probabilities" if of_classes else "NaN"
-    refused = f" * A row that the framework of the forest refuses gets {answer}.\n" if taken else ""
-    known = {"n_trees": forest.n_trees, "n_features": forest.n_features, "columns": _columns(forest)}
-    about = part("about", **known, refused=refused)
-    declared, predict = _of_predict(forest, public, bool(taken))
-    code = [_trees(forest, votes=by_votes and forest.n_outputs == 1), _scores(forest), taken]
-    if of_classes:
-        declared = part("declared_of_classes", **public) + declared
-        code += [_label(forest, stops, voting), _of_classes(forest, public, bool(taken))]
-    body = "".join([*code, predict])
+    n_classes, refuses = len(forest.classes), forest.conventions.reading.refuses_infinite
+    known = {
+        "name": name,
+        "n_trees": forest.n_trees,
+        "n_features": forest.n_features,
+        "columns": _columns(forest),
+        "of_classes": n_classes > 0,
+        "n_classes": n_classes,
+        "last": n_classes - 1,
+        "labels": ",\n".join(f"    {text(label)}" for label in forest.classes.tolist()),
+        "one_score": forest.n_scores == 1,
+        "refuses": refuses,
+        "refuses_missing": forest.conventions.reading.refuses_missing,
+        "answer_of_refused": "class -1 after 0 trees, and NaN as probabilities" if n_classes else "NaN",
+    }
+    predicts_labels = forest.output in ("labels", "class numbers")
+    predict = forest.output if predicts_labels or forest.predicts_each_class else "number"
+    declared = part(f"declared {predict}", **known)
+    code = [_trees(forest, votes=voting == "hard" and forest.n_outputs == 1), _scores(forest)]
+    if refuses:
+        code.append(part("is_taken", **known))
+    if n_classes:
+        declared = part("declared_of_classes", **known) + declared
+        code += [settling_labels(forest, stops, voting).label_in_c(), part("of_classes", **known)]
+    body = "".join([*code, part(predict, **known)])
     needs_math = any(word in body for word in ("EXP(", "NAN", "INFINITY"))
     includes = f"#include <stddef.h>\n#include <stdint.h>\n{'#include <math.h>' * needs_math}\n"
-    return f"{about}\n{includes}\n{declared}\n{body}"
+    return f"{part('about', **known)}\n{includes}\n{declared}\n{body}"
 
 
 def _columns(forest: PackedForest) -> str:
     """Lines of a comment: the names of the columns, where they have any, and the numbers of their categories."""
-    conventions, numbers = forest.conventions, range(forest.n_features)
-    places = conventions.category_features or () if conventions.categories else ()
-    codes = dict(zip(places, conventions.categories, strict=False))
+    conventions = forest.conventions
+    codes = dict(zip(conventions.category_features or (), conventions.categories, strict=False))
     if not (forest.feature_names or codes):
         return ""
     names = forest.feature_names or [""] * forest.n_features
     told = [" * The columns of a row, and the numbers of their categories:"]
-    for at in numbers:
+    for at in range(forest.n_features):
         known = ", ".join(f"{code} {remark(value)}" for code, value in enumerate(codes.get(at, ())))
         told.append(f" *   {at} {remark(names[at])}{f': {known}' if known else ''}")
     return "\n".join([*told, " *", ""])
-
-
-_SAID = {
-    "numbers": "The number that the forest predicts.",
-    "probabilities": "The probability of class 1, as the model predicts it.",
-    "class numbers": "The index of the row's class as a floating-point number, as the model predicts it.",
-}
-
-
-def _of_predict(forest: PackedForest, public: dict[str, object], refuses: bool) -> tuple[str, str]:
-    """Declarations and code of the functions that return what the model's own ``predict`` returns."""
-    gives = "labels" if forest.output == "labels" else "probabilities" if forest.predicts_each_class else "number"
-    number = f"    return {public['name']}_predict_label(row);\n"
-    if forest.output != "class numbers":
-        refusal = "    if (!is_taken(row)) return NAN;\n" if refuses else ""
-        number = f"    sum score[SCORES];\n{refusal}    predict_all(row, score);\n    return score[0];\n"
-    known = {**public, "what": _SAID.get(forest.output, ""), "number": number}
-    return part(f"declared_{gives}", **known), part(gives, **known)
-
-
-def _of_classes(forest: PackedForest, public: dict[str, object], refuses: bool) -> str:
-    single, by_class = (
-        "    probabilities[0] = (sum)(1 - score[0]);\n    probabilities[1] = score[0];\n",
-        _EACH.format("probabilities[k] = score[k];"),
-    )
-    no_probability = "for (int k = 0; k < PROBABILITIES; k++) probabilities[k] = NAN;"
-    return part(
-        "of_classes",
-        **public,
-        labels=",\n".join(f"    {text(label)}" for label in forest.classes.tolist()),
-        unless_taken=_UNLESS_TAKEN.format("*n_used = 0;", " -1") if refuses else "",
-        unless_taken_proba=_UNLESS_TAKEN.format(no_probability, "") if refuses else "",
-        probabilities=single if forest.n_scores == 1 else by_class,
-    )
-
-
-def _label(forest: PackedForest, stops: Rule | None, voting: str) -> str:
-    label_of, n_classes = settling_labels(forest, stops, voting).label_in_c(), len(forest.classes)
-    if voting == "soft":
-        return label_of
-    if forest.n_outputs == 1:
-        return part("vote_of_leaf", n_classes=n_classes) + label_of
-    return part("vote_of_trees", n_classes=n_classes, alone=array("alone", forest.alone)) + label_of
-
-
-def _refusal(forest: PackedForest) -> str:
-    """The C function that says whether the framework accepts a row; empty if it accepts all rows."""
-    reading = forest.conventions.reading
-    if not reading.refuses_infinite:
-        return ""
-    if reading.refuses_missing:
-        what, is_refused = "missing value, or number beyond single precision", "single - single != 0"
-    else:
-        what, is_refused = "number beyond single precision", "single == single && single - single != 0"
-    return part("is_taken", what=what, is_refused=is_refused)
 
 
 def _scores(forest: PackedForest) -> str:
     """The C functions that sum scores, and predict from the sums."""
     kind, link = forest.precision, forest.conventions.link
     single = kind == np.float32
-    declared, linked = "", ""
-    if link == "softmax":
-        declared, linked = "    sum largest = 0;\n    double whole = 0.0;\n", part("softmax")
-    elif link != "identity":
-        linked = _EACH.format(_LINKS["logistic" if link == "one-vs-all" else link])
     return part(
         "scores",
         sum="float" if single else "double",
+        exp_function="expf" if single else "exp",
+        uses_exp=link not in ("identity", "square", "step"),
+        logistic=link in ("logistic", "one-vs-all"),
+        **{flag: link == flag for flag in ("softmax", "exp", "step", "softplus", "square")},
         trees=forest.n_trees,
         outputs=forest.n_outputs,
         features=forest.n_features,
@@ -167,9 +109,6 @@ def _scores(forest: PackedForest) -> str:
         divisor=real(float(kind.type(forest.divisor)), single=single),
         slope=real(float(kind.type(forest.conventions.slope)), single=single),
         start=array("start", forest.start),
-        exp=f"#define EXP {'expf' if single else 'exp'}\n" if "EXP(" in linked else "",
-        declared=declared,
-        linked=linked,
     )
 
 
@@ -230,62 +169,47 @@ def _cuts(read: _Read, single_precision: bool) -> NDArray[np.floating]:
 
 def _quantiser(read: _Read, reading: Reading) -> str:
     columns, cuts, n_numeric = read.columns, _cuts(read, reading.single_precision), read.n_numeric
-    text = part(
-        "read",
-        cut="float" if cuts.dtype == np.float32 else "double",
-        level=smallest(read.highest),
-        numeric_entries=n_numeric,
-        entries=columns.feature.size,
-        columns=columns.missing.size,
-        numeric_columns=read.n_numeric_columns,
-        highest=read.highest,
-        feature=array("feature", columns.feature),
-        cut_start=array("cut_start", columns.cut_start),
-        cuts=array("cuts", cuts, "cut"),
-        column_start=array("column_start", columns.start),
-        steps="\n    ".join(_steps(reading)),
-    )
-    steps = []
-    if n_numeric:
-        numeric = slice(0, read.n_numeric_columns)
+    numeric = slice(0, read.n_numeric_columns)
+    known = {
+        "cut": "float" if cuts.dtype == np.float32 else "double",
+        "level": smallest(read.highest),
+        "numeric_entries": n_numeric,
+        "entries": columns.feature.size,
+        "columns": columns.missing.size,
+        "numeric_columns": read.n_numeric_columns,
+        "highest": read.highest,
+        "feature": array("feature", columns.feature),
+        "cut_start": array("cut_start", columns.cut_start),
+        "cuts": array("cuts", cuts, "cut"),
+        "column_start": array("column_start", columns.start),
+        "single_precision": reading.single_precision,
+        "has_missing": not np.isnan(reading.missing),
+        "missing_value": real(reading.missing),
+        "has_zeros": reading.zero_within >= 0.0,
+        "zero": real(reading.zero_within),
+        "has_numbers": n_numeric > 0,
+        "has_categories": n_numeric < columns.feature.size,
+    }
+    code = part("read", **known)
+    if known["has_numbers"]:
         missing, base = array("missing", columns.missing[numeric]), array("base", columns.base[numeric])
-        text += part("numbers", missing=missing, base=base, **{kind.name: int(kind) for kind in Missing})
-        steps.append("quantise_numbers(row, q);")
-    if n_numeric < columns.feature.size:
+        code += part("numbers", missing=missing, base=base, **{kind.name: int(kind) for kind in Missing})
+    if known["has_categories"]:
         lowest = real(max(reading.lowest_category, -_LARGEST_CATEGORY))
-        text += part("categories", lowest=lowest, largest=real(_LARGEST_CATEGORY))
-        steps.append("quantise_categories(row, q);")
-    return text + part("quantise", steps="\n    ".join(steps))
-
-
-def _steps(reading: Reading) -> list[str]:
-    """The C statements that turn a value into the number that the framework reads."""
-    steps = ["double number = (double)(float)value;" if reading.single_precision else "double number = value;"]
-    if not np.isnan(reading.missing):
-        steps.append(f"if (number == {real(reading.missing)}) return NAN;")
-    if reading.zero_within >= 0.0:
-        near = real(reading.zero_within)
-        steps.append(f"if (number >= -{near} && number <= {near}) return 0.0;")
-    return [*steps, "return number;"]
+        code += part("categories", lowest=lowest, largest=real(_LARGEST_CATEGORY))
+    return code + part("quantise", **known)
 
 
 # ---------------------------------------------------------------------------------------------------------
 # Trees
 
 
-class _Splits(NamedTuple):
-    """The splits of all trees, and the nodes of their leaves."""
+def _splits(forest: PackedForest, read: _Read, rank: Int64s) -> tuple[Int64s, Int64s, Int64s]:
+    """The splits of all trees, shape (n_splits, 4), the first of each tree, and the nodes of the leaves.
 
-    column: Int64s
-    rank: Int64s
-    left: Int64s
-    right: Int64s
-    tree_start: Int64s
-    leaf: Int64s
-
-
-def _splits(forest: PackedForest, read: _Read, rank: Int64s) -> _Splits:
-    """The splits; ``rank`` is the rank that a node compares with, or the number of its set of categories."""
+    A split has its children, then what it compares with: ``rank``, or the number of its set of categories, and its
+    column.
+    """
     nodes, start = forest.trees.nodes, forest.trees.tree_start
     is_leaf = nodes & layout.RANK_MASK == layout.HIGHEST_RANK
     tree = np.repeat(np.arange(start.size - 1), np.diff(start))
@@ -295,16 +219,11 @@ def _splits(forest: PackedForest, read: _Read, rank: Int64s) -> _Splits:
     left = (nodes[inner] >> layout.LEFT_SHIFT).astype(np.int64)
     column = (nodes[inner] >> layout.COLUMN_SHIFT & layout.COLUMN_MASK).astype(np.int64)
     n_splits = np.bincount(tree[inner], minlength=start.size - 1)
-    alone = np.flatnonzero(n_splits == 0)
-    before = (np.cumsum(n_splits) - n_splits)[alone]
-    return _Splits(
-        column=np.insert(read.place[column], before, 0),
-        rank=np.insert(rank[inner], before, 0),
-        left=np.insert(child[left], before, -1),
-        right=np.insert(child[left + 1], before, -2),
-        tree_start=np.cumsum(np.maximum(n_splits, 1)) - np.maximum(n_splits, 1),
-        leaf=np.repeat(leaf, 1 + (n_splits[tree[leaf]] == 0)),
-    )
+    first = np.cumsum(n_splits) - n_splits
+    of_splits = np.stack([child[left], child[left + 1], rank[inner], read.place[column]], axis=1)
+    of_splits = np.insert(of_splits, first[n_splits == 0], (-1, -2, 0, 0), axis=0)
+    n_stored = np.maximum(n_splits, 1)
+    return of_splits, np.cumsum(n_stored) - n_stored, np.repeat(leaf, 1 + (n_splits[tree[leaf]] == 0))
 
 
 def _sets(forest: PackedForest, read: _Read) -> tuple[Int64s, str]:
@@ -329,21 +248,19 @@ def _sets(forest: PackedForest, read: _Read) -> tuple[Int64s, str]:
     return rank, "\n" + array("sets", np.concatenate(sets)) + starts + n_each
 
 
-def _walk(read: _Read, splits: _Splits, place_of_leaf: str) -> str:
-    inner = zip(*(values.tolist() for values in splits[:4]), strict=True)
-    items = [f"{{{{{left}, {right}}}, {rank}, {column}}}" for column, rank, left, right in inner]
-    child = smallest(-1, *splits.left[[splits.left.argmin(), splits.left.argmax()]].tolist(), splits.right.min())
-    is_number = "if (at->column < NUMERIC_COLUMNS) " if read.n_numeric < read.columns.feature.size else ""
-    of_numbers = f"    {is_number}return q[at->column] > at->rank;\n" if read.n_numeric else ""
+def _walk(read: _Read, splits: Int64s, tree_start: Int64s, place_of_leaf: str) -> str:
+    most, has_categories = splits.max(axis=0).tolist(), read.n_numeric < read.columns.feature.size
+    items = [f"{{{{{left}, {right}}}, {rank}, {column}}}" for left, right, rank, column in splits.tolist()]
     return part(
         "walk",
-        child=child,
-        rank=smallest(int(splits.rank.max())),
-        column=smallest(int(splits.column.max())),
+        child=smallest(-1, *splits[:, :2].min(axis=0).tolist(), most[0]),
+        rank=smallest(most[2]),
+        column=smallest(most[3]),
         n_splits=len(items),
         splits=lines(items),
-        tree_start=array("tree_start", splits.tree_start),
-        decision=of_numbers + (part("in_a_set") if is_number else ""),
+        tree_start=array("tree_start", tree_start),
+        has_categories=has_categories,
+        has_both=has_categories and read.n_numeric > 0,
         place_of_leaf=place_of_leaf,
     )
 
@@ -379,6 +296,6 @@ def _trees(forest: PackedForest, *, votes: bool) -> str:
     """The C functions ``quantise`` and ``leaf_of``, and the scores of the leaves; with ``votes`` also their classes."""
     read = _read(forest.columns)
     rank, sets = _sets(forest, read)
-    splits = _splits(forest, read, rank)
-    leaves, place = _leaves(forest, splits.leaf, votes=votes)
-    return _quantiser(read, forest.conventions.reading) + sets + leaves + _walk(read, splits, place)
+    splits, tree_start, leaf = _splits(forest, read, rank)
+    leaves, place = _leaves(forest, leaf, votes=votes)
+    return _quantiser(read, forest.conventions.reading) + sets + leaves + _walk(read, splits, tree_start, place)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal, overload
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rfsize._util import Int64s, how_many
 from rfsize.counting.votes import Votes
 from rfsize.exceptions import NotAForestError
-from rfsize.inference.answers import Answers
+from rfsize.inference.answers import Answer
 from rfsize.inference.c_source import write_c
 from rfsize.inference.file import save_forests
 from rfsize.inference.tables import check_fit
@@ -149,7 +149,7 @@ class CompiledForest:
         >>> bool(n_used.mean() < 50)
         True
         """
-        answer = self._answers.predicted
+        answer = self._predicted
         predicted = answer.few.predict(X, return_trees)
         return answer.of(X, return_trees) if predicted is None else predicted
 
@@ -197,7 +197,7 @@ class CompiledForest:
         True
         """
         refuse_numbers(self.classes, "labels")
-        answer = self._answers.labels
+        answer = self._labels
         labels = answer.few.predict(X, return_trees)
         return answer.of(X, return_trees) if labels is None else labels
 
@@ -233,7 +233,7 @@ class CompiledForest:
         """
         if not self.classes.size:
             raise NotAForestError("the forest predicts numbers, for which its trees cast no votes: use predict")
-        return Votes(self._answers.counts(X), self.classes, self.n_trees, threshold=self.forest.threshold)
+        return Votes(self._labels.votes(X), self.classes, self.n_trees, threshold=self.forest.threshold)
 
     @overload
     def predict_proba(self, X: Any, *, return_trees: Literal[False] = False) -> NDArray[np.floating[Any]]: ...
@@ -277,7 +277,7 @@ class CompiledForest:
         True
         """
         refuse_numbers(self.classes, "probabilities")
-        answer = self._answers.probabilities
+        answer = self._probabilities
         probabilities = answer.few.predict(X, return_trees)
         return answer.of(X, return_trees) if probabilities is None else probabilities
 
@@ -351,8 +351,22 @@ class CompiledForest:
         write_c(Path(path), self.forest, self._stops, self.voting, name)
 
     @cached_property
-    def _answers(self) -> Answers:
-        return Answers(self.forest, self.n_jobs, self._stops, self.voting)
+    def _predicted(self) -> Answer:
+        forest = self.forest
+        if forest.output == "labels":
+            return self._labels
+        if forest.output == "class numbers":
+            named = partial(np.asarray, dtype=forest.precision)
+            return Answer.labels(forest, self.n_jobs, self._stops, self.voting, named)
+        return Answer.numbers(forest, self.n_jobs, self._stops, forest.n_scores if forest.predicts_each_class else 1)
+
+    @cached_property
+    def _labels(self) -> Answer:
+        return Answer.labels(self.forest, self.n_jobs, self._stops, self.voting)
+
+    @cached_property
+    def _probabilities(self) -> Answer:
+        return Answer.numbers(self.forest, self.n_jobs, self._stops, len(self.classes))
 
     @property
     def _stops(self) -> Rule | None:

@@ -6,6 +6,7 @@ No tree is walked before it is checked.
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import fields
 from io import BytesIO
@@ -193,8 +194,8 @@ def load_forests(path: Path, *, mapped: bool = False) -> list[Saved]:
     with opened(path, (_FILE, _PLAIN, _SEVERAL), mapped=mapped) as (archive, content, arrays):
         if archive is _SEVERAL:
             sizes, whole = arrays["sizes"], arrays["forests"]
-            require(sizes.size > 1 and (sizes > 0).all() and (sizes <= whole.size).all(), "a forest of no size")
-            require(int(sizes.sum()) == whole.size, "forests of other sizes than their file")
+            are_sizes = sizes.size > 1 and (sizes > 0).all() and (sizes <= whole.size).all()
+            require(are_sizes and int(sizes.sum()) == whole.size, "forests of other sizes than their file")
             parts, forests = np.split(whole, np.cumsum(sizes)[:-1]), []
         else:
             parts, forests = [], [_forest_of(archive, content, arrays)]
@@ -248,8 +249,7 @@ def _checked(content: dict[str, Any], trees: Nodes, columns: Columns, classes: N
     is_same = json.dumps(written, sort_keys=True) == json.dumps(given, sort_keys=True)
     require(is_same, "its text has a field of another type, or one that is unknown")
     _check_head(forest)
-    _check_scores(forest)
-    _check_votes(forest)
+    _check_leaves(forest)
     return forest
 
 
@@ -273,34 +273,28 @@ def _check_head(forest: PackedForest) -> None:
     require(all(0 <= feature < forest.n_features for feature in categorical), "categories of an unknown feature")
 
 
-def _check_scores(forest: PackedForest) -> None:
-    """Check that the mean of the scores of any leaves has a probability."""
-    value, conventions = forest.trees.value, forest.conventions
-    require(np.isfinite(value).all(), "a leaf without a score")
+def _check_leaves(forest: PackedForest) -> None:
+    """Check that the mean of the scores of any leaves has a probability, and that leaves vote for a class."""
+    value, vote, conventions = forest.trees.value, forest.trees.vote, forest.conventions
     require(0.0 < conventions.slope < LARGEST_SCORE, "a link of no slope, or a falling one")
-    require(conventions.divisor > 0.0 and abs(conventions.cut) < LARGEST_SCORE, "scores that cannot be compared")
-    start = conventions.base
-    require(len(start) in (0, forest.n_scores), "not as many sums as scores")
+    are_comparable = 0.0 < conventions.divisor < math.inf and abs(conventions.cut) < LARGEST_SCORE
+    require(are_comparable, "scores that cannot be compared")
+    require(len(conventions.base) in (0, forest.n_scores), "not as many sums as scores")
     largest = float(np.abs(value).max()) * (1 if conventions.averages else forest.n_trees)
-    largest = max(largest, *map(abs, start), 0.0) * max(conventions.slope, 1.0)
+    largest = float(np.max(np.abs([largest, *conventions.base]))) * max(conventions.slope, 1.0)
     most = min(LARGEST_SCORE, float(np.finfo(value.dtype).max) / _SUMS)
-    require(largest <= most, "a leaf whose score is too large to be added up")
-
-
-def _check_votes(forest: PackedForest) -> None:
+    require(largest <= most, "a score that is no number, or too large to be added up")
     one_votes = forest.n_outputs == 1 and forest.classes.size
-    require(forest.trees.vote.size == (forest.trees.nodes.size if one_votes else 0), "a leaf without a vote")
-    require((forest.trees.vote < forest.classes.size).all(), "a vote for an unknown class")
+    require(vote.size == (len(value) if one_votes else 0), "a leaf without a vote")
+    require((vote < forest.classes.size).all(), "a vote for an unknown class")
 
 
 def _conventions_to_dict(conventions: Conventions) -> dict[str, Any]:
-    fields, reading = {name: getattr(conventions, name) for name in _FLAGS + _TEXTS}, conventions.reading._asdict()
-    numbers = {name: getattr(conventions, name) for name in _FACTORS} | reading
+    known = vars(conventions) | conventions.reading._asdict()
     return {
-        **fields,
-        # JSON has neither NaN nor infinity.
-        **{name: float(numbers[name]).hex() for name in _NUMBERS},
-        **{name: reading[name] for name in _FLAGS_OF_READING},
+        **{name: known[name] for name in _FLAGS + _TEXTS},
+        **{name: float(known[name]).hex() for name in _NUMBERS},  # JSON has neither NaN nor infinity
+        **{name: known[name] for name in _FLAGS_OF_READING},
         "start": list(conventions.base),
         "categories": conventions.categories,
         "category_features": conventions.category_features,
@@ -324,7 +318,6 @@ def _conventions_from_dict(fields: dict[str, Any]) -> Conventions:
     numbers: dict[str, Any] = {name: float.fromhex(fields[name]) for name in _NUMBERS}
     factors: dict[str, Any] = {name: numbers.pop(name) for name in _FACTORS}
     flags: dict[str, Any] = {name: bool(fields[name]) for name in _FLAGS}
-    require(np.isfinite([*base, *factors.values()]).all(), "a factor of scores that is not finite")
     require(not np.isnan([numbers["zero_within"], numbers["lowest_category"]]).any(), "a NaN")
     categories, features = tuple(map(tuple, fields["categories"])), fields["category_features"]
     are_scalars = all(isinstance(category, str | int | float) for known in categories for category in known)

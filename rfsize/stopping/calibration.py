@@ -109,8 +109,8 @@ def calibrated(trees: Task, target: RiskTarget, voting: str) -> tuple[Rule, Cert
     """
     checked_trees(trees.forest.n_members)
     if target.metric != "labels":
-        return _by_spread(trees, target)
-    return _by_votes(trees, target) if voting == "hard" else _by_scores(trees, target)
+        return _spread_rule(trees, target)
+    return _vote_rule(trees, target) if voting == "hard" else _interval_rule(trees, target)
 
 
 def _sets_scale(place: Int64s) -> Bools:
@@ -157,7 +157,7 @@ def factors_for(width: float, schedule: Floats) -> Floats:
 # Labels by scores
 
 
-def _by_scores(trees: Task, target: RiskTarget) -> tuple[IntervalRule, Certificate]:
+def _interval_rule(trees: Task, target: RiskTarget) -> tuple[IntervalRule, Certificate]:
     forest = PackedForest.of_model(trees.forest, trees.threshold)
     cut, has_cut = trees.cut, trees.forest.n_scores == 1
     scale = SumScale.of(forest, has_cut=has_cut)
@@ -239,7 +239,7 @@ def running_sums(values: NDArray[Any], forest: PackedForest) -> NDArray[np.float
 # Labels by votes
 
 
-def _by_votes(trees: Task, target: RiskTarget) -> tuple[VoteRule, Certificate]:
+def _vote_rule(trees: Task, target: RiskTarget) -> tuple[VoteRule, Certificate]:
     n_trees, n_classes = trees.forest.n_trees, trees.forest.classes.size
     schedule, n_used = margin_schedule(n_trees), np.arange(1, n_trees + 1)
     factors = factors_for(1.0, schedule)
@@ -268,7 +268,7 @@ def _exits_of_votes(votes: NDArray[Any], _: Int64s, *, family: RuleFamily) -> In
 # Probabilities and numbers
 
 
-def _by_spread(trees: Task, target: RiskTarget) -> tuple[SpreadRule, Certificate]:
+def _spread_rule(trees: Task, target: RiskTarget) -> tuple[SpreadRule, Certificate]:
     """Take the pooled spread, or what boosted trees add, from one row in ten, and certify on the other rows."""
     forest = PackedForest.of_model(trees.forest, trees.threshold)
     n_classes = trees.forest.classes.size
@@ -293,34 +293,32 @@ def _exits_of_spread(
     values: NDArray[Any], place: Int64s, *, forest: PackedForest, rule: SpreadRule, family: RuleFamily
 ) -> Int64s:
     """What each limit on the spread does, on all rows but those that gave the pooled spread."""
-    added = np.ascontiguousarray(values[~_sets_scale(place), :, -forest.n_scores :])
+    added = values[~_sets_scale(place), :, -forest.n_scores :]
     n_rows, n_trees, _ = added.shape
     sums = running_sums(added, forest)
     total = sums[:, -1]
     final = predicted_labels(forest, total.copy()) if len(forest.classes) else np.zeros(n_rows, dtype=np.int64)
-    native, start, share = rule.on(forest), forest.start.astype(np.float64), forest.shares * forest.divisor
-    left, mean = looks(native, added, rule.every)
+    start, share = forest.start.astype(np.float64), forest.shares * forest.divisor
+    left, mean = looks(rule.on(forest), added, rule.every)
     number, differs = np.full((n_rows, n_trees), np.nan), np.zeros((n_rows, n_trees), dtype=np.bool_)
-    whole = _numbers(rule, forest, total)
-    for look in range(left.shape[1]):
-        after = (look + 1) * rule.every - 1
-        stopped = sums[:, after]
-        if share[after] != share[-1]:  # as the loops stop it
-            stopped = (start + (mean[:, look] - start) * share[-1]).astype(forest.precision)
-        number[:, after] = -left[:, look]
-        with np.errstate(invalid="ignore"):  # a link far from the scores of any row
-            differs[:, after] = np.abs(_numbers(rule, forest, stopped) - whole).max(axis=1) > rule.tolerance
+    after = np.arange(1, left.shape[1] + 1) * rule.every - 1
+    goes_on = (share[after] != share[-1])[:, None]  # the sum that the loops leave then is that of the mean
+    stopped = np.where(goes_on, start + (mean - start) * share[-1], sums[:, after]).astype(forest.precision)
+    number[:, after] = -left
+    with np.errstate(invalid="ignore"):  # a link far from the scores of any row
+        off = np.abs(_numbers(rule, forest, stopped) - _numbers(rule, forest, total)[:, None]).max(axis=2)
+    differs[:, after] = off > rule.tolerance
     return family.count(number, differs, final)
 
 
 def _numbers(rule: SpreadRule, forest: PackedForest, total: NDArray[np.floating]) -> Floats:
-    """What a rule predicts from sums of scores, shape (n, n_outputs)."""
+    """What a rule predicts from sums of scores, shape (…, n_scores); shape (…, n_outputs)."""
     n_classes = len(forest.classes)
     if n_classes and rule.metric == "scores":
         return np.asarray(total / forest.divisor, dtype=np.float64)
-    numbers = np.empty((len(total), max(1, n_classes)))
+    numbers = np.empty((*total.shape[:-1], max(1, n_classes)))
     with np.errstate(over="ignore", invalid="ignore"):
-        predicted_numbers(forest, total.copy(), numbers)
+        predicted_numbers(forest, total.reshape(-1, total.shape[-1]).copy(), numbers.reshape(-1, numbers.shape[-1]))
     return numbers
 
 

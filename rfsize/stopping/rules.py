@@ -113,7 +113,7 @@ def checked_outputs(rule: Rule, outputs: ArrayLike, n_trees: int, n_classes: int
         if not fits or (values.size and not 0 <= values.min() <= values.max() < n_classes):
             raise ValueError(
                 f"tree_votes must hold the class of each tree, whole numbers from 0 to {n_classes - 1} of shape "
-                f"(n_rows, {n_trees}): found {_described(values)}"
+                f"(n_rows, {n_trees}): found {described(values)}"
             )
         return values.astype(np.int64) if values.dtype.kind == "b" else values
     if values.ndim == 2:
@@ -124,12 +124,13 @@ def checked_outputs(rule: Rule, outputs: ArrayLike, n_trees: int, n_classes: int
         which = "the first 1, …, T trees together" if rule.adds_up else "each tree alone"
         raise ValueError(
             f"this table goes by scores: give those of {which}, before the link, finite numbers of shape (n_rows, "
-            f"{n_trees}, {n_classes if n_classes > 2 else 1}): found {_described(values)}"
+            f"{n_trees}, {n_classes if n_classes > 2 else 1}): found {described(values)}"
         )
     return values
 
 
-def _described(values: NDArray[Any]) -> str:
+def described(values: NDArray[Any]) -> str:
+    """Shape, type and range of numbers, for messages."""
     ends = f", from {values.min()} to {values.max()}" if values.size and values.dtype.kind in "iuf" else ""
     return f"shape {values.shape}, dtype {values.dtype}{ends}"
 

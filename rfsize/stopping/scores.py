@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from rfsize import _core
 from rfsize._util import Floats, Int64s
-from rfsize.models.link import Link
 from rfsize.stopping.rules import CHECK_EVERY, Rule, first_settled, leads, outside
 from rfsize.walking.c_text import array, part, real
 from rfsize.walking.layout import HIGHEST_RANK, RANK_MASK, PackedForest
@@ -21,10 +20,6 @@ _SAME_CUT = 1e-6  # two cuts this close count as equal
 
 # The largest rounding error of a link, in units of the precision of a score.
 _OF_A_LINK = 16.0
-
-# The framework compares these scores: probabilities, or what they are made of.
-_OF_PROBABILITIES = "    sum score[SCORES];\n    predict_from(total, score);\n"
-_OF_SUMS = "    sum score[SCORES];\n    for (int k = 0; k < SCORES; k++) score[k] = (sum)(total[k] / DIVISOR);\n"
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,29 +149,7 @@ class LabelsBySums:
     @cached_property
     def native(self) -> _core.ScoreStop:
         """The rule for the compiled loop."""
-        return _core.ScoreStop(self.first_look, self.every, self.low, self.high, self.high, self.drift)
-
-    def settle(self, rows: _core.Rows, label: Int64s, n_used: Int64s) -> None:
-        """Send rows down the trees until each is settled.
-
-        Parameters
-        ----------
-        rows : _core.Rows
-            Rows in the form that the trees compare.
-        label : ndarray of int64, shape (n,)
-            For the index of each label; filled with -1 before the call.
-        n_used : ndarray of int64, shape (n,)
-            For the number of trees; filled with T before the call.
-        """
-        forest = self.forest
-        total = np.tile(forest.start, (len(rows), 1))
-        if self.first_look < len(self.low) - 1:
-            self.native.settle(rows, total, label, n_used)
-        else:  # no row stops
-            rows.add_scores(total)
-        is_open = label < 0
-        if is_open.any():
-            label[is_open] = predicted_labels(forest, total[is_open])
+        return _core.ScoreStop(self.first_look, self.every, self.low, self.high, self.drift)
 
     def label_in_c(self) -> str:
         """The C function ``label_of``."""
@@ -184,16 +157,15 @@ class LabelsBySums:
         forest, last, n_trees = self.forest, lossless_on(self.forest), self.forest.n_trees
         looks = np.arange(self.first_look, n_trees, self.every)
         low, high = (np.append(*ends) for ends in ((self.low[looks], last.low[-1]), (self.high[looks], last.high[-1])))
-        score = _OF_SUMS if forest.conventions.labels_of_scores else _OF_PROBABILITIES
-        known: dict[str, object] = {"first_look": self.first_look, "every": self.every, "score": score}
+        looked: dict[str, object] = {"first_look": self.first_look, "every": self.every}
+        looked["of_sums"] = forest.conventions.labels_of_scores
         if forest.n_scores == 1:
             single = forest.precision == np.float32
-            known["threshold"] = real(float(forest.precision.type(forest.label_threshold)), single=single)
-            label = part("label_by_one_score", low=array("low", low), high=array("high", high), **known)
-        else:
-            drift = part("drift", drift=array("drift", self.drift)) if self.drift.any() else part("no_drift")
-            label = part("label_by_scores", needed=array("needed", high), drift=drift, **known)
-        return label + part("ask_by_scores")
+            threshold = real(float(forest.precision.type(forest.label_threshold)), single=single)
+            bounds = {"low": array("low", low), "high": array("high", high), "threshold": threshold}
+            return part("label_by_one_score", **looked, **bounds) + part("ask_by_scores")
+        drift = part("drift", drift=array("drift", self.drift)) if self.drift.any() else part("no_drift")
+        return part("label_by_scores", **looked, needed=array("needed", high), drift=drift) + part("ask_by_scores")
 
 
 def predicted_labels(forest: PackedForest, total: NDArray[np.floating]) -> Int64s:
@@ -209,9 +181,8 @@ def predicted_labels(forest: PackedForest, total: NDArray[np.floating]) -> Int64
 def predicted_numbers(forest: PackedForest, total: NDArray[np.floating], out: Floats) -> None:
     """What the framework predicts from the sums of all scores, for each class or one number. Overwrites the sums."""
     forest.predicting(forest.compiled_link).predict(total, out)
-    if forest.links_by_scipy:
-        link = Link(forest.conventions.link, forest.conventions.slope)
-        out[...] = link.predicted(out.astype(forest.precision))
+    if forest.link_by_scipy:
+        out[...] = forest.link_by_scipy.predicted(out.astype(forest.precision))
 
 
 def cut_of(forest: PackedForest) -> float:

@@ -84,7 +84,7 @@ class SpreadRule(Rule):
 
     def answers(self, outputs: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], Int64s]:
         n_rows, n_trees, n_scores = outputs.shape
-        values = np.ascontiguousarray(outputs, dtype=np.float64)
+        values = outputs.astype(np.float64)
         whole, divisor = np.cumsum(values, axis=1)[:, -1:] / n_trees, float(n_trees)
         if self.remainder is not None:
             whole, divisor = values[:, -1:], 1.0
@@ -141,11 +141,11 @@ class SpreadRule(Rule):
 def looks(rule: _core.SpreadStop, values: NDArray[Any], every: int) -> tuple[Floats, Floats]:
     """What a spread rule compares with its limit, shape (n, n_looks), and mean scores, shape (n, n_looks, n_scores).
 
-    ``values`` are what the trees add to the sums, shape (n, T, n_scores), contiguous. Rows are looked at after
+    ``values`` are what the trees add to the sums, shape (n, T, n_scores). Rows are looked at after
     ``every`` trees each, but not after the last.
     """
     n_rows, n_trees, n_scores = values.shape
     left = np.empty((n_rows, (n_trees - 1) // every))
     mean = np.empty((*left.shape, n_scores))
-    rule.looks(values, left, mean)
+    rule.looks(np.ascontiguousarray(values, dtype=np.float64), left, mean)
     return left, mean

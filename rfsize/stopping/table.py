@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, Literal
 
@@ -159,10 +159,9 @@ class StopTable:
         votes = given if isinstance(given, Votes) else None
         classes = None if votes is None else labels_of(votes.classes)
         word, at = "uniform" if isinstance(given, str) else "given", None if votes is None else votes.threshold
-        table = cls(n_trees, n_classes, alpha, stops, word, classes, at)
-        if risks is not None:
-            expected = (ClassOutcome(label, *risk) for label, risk in zip(table.class_labels, risks, strict=True))
-            table = replace(table, expected=tuple(expected))
+        labels = range(n_classes) if classes is None else classes
+        expected = None if risks is None else tuple(map(ClassOutcome, labels, *zip(*risks, strict=True)))
+        table = cls(n_trees, n_classes, alpha, stops, word, classes, at, expected=expected)
         _warn_of_lost_classes(table)
         return table
 

@@ -115,10 +115,7 @@ def _two_classes(prior: Floats, alpha: float) -> tuple[VoteRule, Outcomes]:
     low, high = lossless_bounds(n_trees)
     if alpha < 1.0:
         _core.widen_bounds(wins[0], wins[1], alpha, low, high)
-    outcomes = []
-    for winner in range(2):
-        wrong, trees = _core.bounds_outcome(wins[winner], bool(winner), low, high)
-        outcomes.append((float(wins[winner].sum()), wrong, trees))
+    outcomes = [(float(of.sum()), *_core.bounds_outcome(of, bool(winner), low, high)) for winner, of in enumerate(wins)]
     return VoteRule(low, high), _of_rows(outcomes)
 
 

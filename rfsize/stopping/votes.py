@@ -11,22 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from rfsize import _core
 from rfsize._util import Floats, Int64s
-from rfsize.stopping.rules import CHECK_EVERY, MAX_TREES, Rule, first_settled, leads, outside
+from rfsize.stopping.rules import CHECK_EVERY, MAX_TREES, Rule, described, first_settled, leads, outside
 from rfsize.walking.c_text import array, part
 from rfsize.walking.layout import PackedForest
 
 MAX_WEIGHT = 1e300
 """The largest weight of a member, so that no sum of weights overflows."""
-
-_BY_BOUNDS = """    const int look = (n_used + EVERY - 1) / EVERY;
-    return votes[1] <= low[look] ? 0 : votes[1] >= high[look] ? 1 : -1;
-"""
-_BY_LEADERS = """    int leader, next, ahead;
-    two_leaders(votes, &leader, &next);
-    ahead = votes[leader] - votes[next];
-    if (ahead + (leader < next) > TREES - n_used) return leader;
-    return $stops ? leader : -1;
-"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,38 +147,40 @@ class LabelsByVotes:
     def native(self) -> _core.VoteStop:
         """The rule for the compiled loop."""
         rule, nothing = self.rule, np.zeros(0, dtype=np.int32)
-        low, high, margin, upper = (
-            nothing if bounds is None else bounds for bounds in (rule.low, rule.high, rule.margin, rule.upper)
-        )
+        bounds = rule.low, rule.high, rule.margin, rule.upper
+        low, high, margin, upper = (nothing if of is None else of for of in bounds)
         bits = np.zeros(0, dtype=np.uint8) if rule.bits is None else rule.bits
-        n_trees, n_classes = self.forest.n_trees, len(self.forest.classes)
-        return _core.VoteStop(n_trees, n_classes, self.every, low, high, margin, upper, bits)
-
-    def settle(self, rows: _core.Rows, label: Int64s, n_used: Int64s) -> None:
-        """Send rows down the trees until each is settled; see `LabelsBySums.settle`."""
-        self.native.settle(rows, self.forest.alone, len(self.forest.classes), label, n_used)
+        return _core.VoteStop(self.forest.n_trees, len(self.forest.classes), self.every, low, high, margin, upper, bits)
 
     def label_in_c(self) -> str:
-        """The C function ``label_of``."""
-        tally = "int" if self.forest.n_trees < 1 << 15 else "long"
-        return part("label_by_votes", every=self.every, tally=tally, answer=self._answer_in_c())
+        """The C functions ``vote_of`` and ``label_of``."""
+        forest, n_classes = self.forest, len(self.forest.classes)
+        if forest.n_outputs == 1:
+            vote = part("vote_of_leaf", n_classes=n_classes)
+        else:
+            # What turns leaf values into scores of a single tree: a factor, then a summand for each tree of a member.
+            alone = np.append(forest.n_trees / forest.divisor, forest.start).astype(forest.precision)
+            vote = part("vote_of_trees", n_classes=n_classes, alone=array("alone", alone))
+        tally = "int" if forest.n_trees < 1 << 15 else "long"
+        return vote + part("label_by_votes", every=self.every, tally=tally, answer=self._answer_in_c())
 
     def _answer_in_c(self) -> str:
         n_trees, rule = self.forest.n_trees, self.rule
         if rule.low is not None and rule.high is not None:
             looks = np.minimum(np.arange(0, n_trees + self.every, self.every), n_trees)
-            bounds = array("low", rule.low[looks]) + array("high", rule.high[looks])
-            return bounds + part("answer_by_votes", body=_BY_BOUNDS)
-        tables, stops = part("two_leaders"), "0"
+            return part("answer_by_bounds", low=array("low", rule.low[looks]), high=array("high", rule.high[looks]))
+        table, stops = "", "0"
         if rule.margin is not None:
-            tables, stops = tables + array("margin", rule.margin), "ahead >= margin[n_used]"
+            table, stops = array("margin", rule.margin), "ahead >= margin[n_used]"
         elif rule.upper is not None:
-            tables, stops = tables + array("upper", rule.upper), "votes[leader] >= upper[votes[leader] + votes[next]]"
+            table, stops = array("upper", rule.upper), "votes[leader] >= upper[votes[leader] + votes[next]]"
         elif rule.bits is not None:
-            order = tally_order(n_trees, len(self.forest.classes))
-            numbers = array("stops", rule.bits) + array("choose", order.ravel(), "int32_t")
-            tables, stops = tables + part("in_a_table", tables=numbers), "is_in_table(n_used, votes)"
-        return tables + part("answer_by_votes", body=_BY_LEADERS.replace("$stops", stops))
+            choose = array("choose", tally_order(n_trees, len(self.forest.classes)).ravel(), "int32_t")
+            table, stops = (
+                part("in_a_table", stops=array("stops", rule.bits), choose=choose),
+                "is_in_table(n_used, votes)",
+            )
+        return part("answer_by_leaders", table=table, stops=stops)
 
 
 def majority_on(forest: PackedForest) -> LabelsByVotes:
@@ -225,8 +217,10 @@ class WeightedVote(Rule):
         return order[: np.count_nonzero(self.weights)]
 
     @cached_property
-    def _is_plain(self) -> bool:
-        return bool(np.ptp(self.weights[self._order]) == 0.0)
+    def _added(self) -> Floats:
+        """What each member of `_order` adds to the class that it votes for: its weight, or 1 if all count alike."""
+        weights = self.weights[self._order]
+        return weights if np.ptp(weights) else np.ones_like(weights)
 
     def remaining(self, n_classes: int) -> Floats:
         """The weight that remains after 0, 1, … members, and the most that rounding can change a lead.
@@ -237,20 +231,18 @@ class WeightedVote(Rule):
         the terms of higher order, and the smallest normal number covers underflow. Equal weights are counted, and
         multiples of 1/4096 that are not too large add up exactly.
         """
-        if self._is_plain:
-            return np.arange(len(self._order), -1.0, -1.0)
-        left = np.append(np.cumsum(self.weights[self._order][::-1])[::-1], 0.0)
+        left = np.append(np.cumsum(self._added[::-1])[::-1], 0.0)
         against = -1 / (n_classes - 1) * self.weights
-        if left[0] <= 2.0**36 and not np.any(np.append(self.weights, against) * 4096.0 % 1.0):
+        adds_exactly = left[0] <= 2.0**36 and not np.any(np.append(self.weights, against) * 4096.0 % 1.0)
+        if adds_exactly or not np.ptp(self._added):
             return left
         double = np.finfo(np.float64)
         return np.asarray(left + ((2 * self.weights.size + 8) * double.eps * self.weights.sum() + double.tiny))
 
     def answers(self, outputs: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], Int64s]:
         order, left = self._order, self.remaining(n_classes)[1:]
-        weights = np.ones(len(order)) if self._is_plain else self.weights[order]
         is_for = outputs[:, order, None] == np.arange(n_classes)
-        leader, lead, comes_first = leads(np.cumsum(np.where(is_for, weights[:, None], 0.0), axis=1))
+        leader, lead, comes_first = leads(np.cumsum(np.where(is_for, self._added[:, None], 0.0), axis=1))
         labels, n_used = first_settled(np.where((lead > left) | ((lead == left) & comes_first), leader, -1))
         is_open = labels < 0
         labels[is_open] = self._labels_of_all(outputs[is_open], n_classes)
@@ -276,15 +268,11 @@ class WeightedVote(Rule):
 def checked_weights(weights: ArrayLike) -> Floats:
     """Check the weights of a vote, and return them as an array; ``ValueError`` if they are invalid."""
     given = np.asarray(weights)
-    if given.ndim != 1 or given.dtype.kind not in "iuf" or not 1 <= given.size <= MAX_TREES:
+    is_list = given.ndim == 1 and given.dtype.kind in "iuf" and 1 <= given.size <= MAX_TREES
+    if not is_list or not ((given >= 0.0) & (given <= MAX_WEIGHT)).all() or not given.any():
         raise ValueError(
-            f"weights must be 1 to {MAX_TREES} numbers, one for each member: found shape {given.shape}, dtype "
-            f"{given.dtype}; give an array of shape (n_members,)"
+            f"weights must be 1 to {MAX_TREES} numbers from 0 to {MAX_WEIGHT:g}, not all 0, one for each member: found "
+            f"{described(given)}. Leave out members that have no weight; of two classes, turn the votes of one with a "
+            "negative weight round"
         )
-    given = given.astype(np.float64)
-    if not ((given >= 0.0) & (given <= MAX_WEIGHT)).all() or not given.any():
-        raise ValueError(
-            f"weights must be from 0 to {MAX_WEIGHT:g} and not all 0, found {given.min():g} to {given.max():g}: leave "
-            "out members that have no weight; of two classes, turn the votes of one with a negative weight round"
-        )
-    return given
+    return given.astype(np.float64)

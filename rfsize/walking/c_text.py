@@ -18,15 +18,20 @@ _IDENTIFIER = re.compile("[A-Za-z][A-Za-z0-9_]*")
 
 
 @cache
-def _parts() -> dict[str, Template]:
+def _parts() -> dict[str, str]:
     text = files("rfsize.walking").joinpath("forest.c.in").read_text(encoding="utf-8")
     parts = re.split("^//// (.*)\\n", text, flags=re.MULTILINE)[1:]
-    return dict(zip(parts[::2], map(Template, parts[1::2]), strict=True))
+    return dict(zip(parts[::2], parts[1::2], strict=True))
 
 
 def part(which: str, /, **known: object) -> str:
-    """A part of ``forest.c.in``, with its placeholders filled in."""
-    return _parts()[which].substitute(known)
+    """A part of ``forest.c.in``, with its placeholders filled in, and of its lines after a flag those that it lets."""
+
+    def line_after(flag: re.Match[str]) -> str:
+        return flag[3] if bool(known[flag[2]]) != bool(flag[1]) else ""
+
+    kept = re.sub(r"^\?(!?)(\w+)\|(.*\n)", line_after, _parts()[which], flags=re.MULTILINE)
+    return Template(kept).substitute(known)
 
 
 def checked_name(name: str) -> str:

@@ -19,7 +19,7 @@ from rfsize._util import Bools, Floats, Int64s
 from rfsize.exceptions import NotAForestError
 from rfsize.models.conventions import Conventions
 from rfsize.models.ensemble import Missing, TreeEnsemble, TreeNodes
-from rfsize.models.link import LINKS
+from rfsize.models.link import LINKS, Link
 from rfsize.models.model import Forest, Model
 
 # A node is one word of three parts: its left child (the right child follows it), the column that it tests (the highest
@@ -223,16 +223,7 @@ class PackedForest:
     @property
     def start(self) -> NDArray[np.floating[Any]]:
         """The sums of scores before any tree, shape (n_scores,)."""
-        start = np.zeros(self.n_scores, dtype=self.trees.value.dtype)
-        start[:] = self.conventions.base or 0.0
-        return start
-
-    @property
-    def alone(self) -> NDArray[np.floating[Any]]:
-        """Turns leaf values into scores of a single tree: a factor, then a summand for each tree of a member."""
-        affine = np.empty(1 + self.n_outputs, dtype=self.trees.value.dtype)
-        affine[0], affine[1:] = self.n_trees / self.divisor, self.start[: self.n_outputs]
-        return affine
+        return np.full(self.n_scores, self.conventions.base or 0.0, self.precision)
 
     @property
     def divisor(self) -> float:
@@ -260,12 +251,17 @@ class PackedForest:
     @property
     def compiled_link(self) -> str:
         """The link that compiled code applies to sums of scores for predictions."""
-        return "identity" if self.links_by_scipy else self.conventions.link
+        return "identity" if self.link_by_scipy else self.conventions.link
 
     @property
-    def links_by_scipy(self) -> bool:
-        """Whether SciPy and NumPy make the predictions, as in the framework: other code would round some otherwise."""
-        return self.conventions.labels_of_scores and self.conventions.link in ("softmax", "exp")
+    def link_by_scipy(self) -> Link | None:
+        """The link, if SciPy and NumPy make the predictions as in the framework: other code would round some otherwise.
+
+        Compiled code then gives mean scores.
+        """
+        conventions = self.conventions
+        by_scipy = conventions.labels_of_scores and conventions.link in ("softmax", "exp")
+        return Link(conventions.link, conventions.slope) if by_scipy else None
 
     @property
     def label_link(self) -> str:

@@ -78,7 +78,9 @@ def leaf_lookup(forest: Model, rows: Rows | DistributedRows, n_rows: int | None 
     def lookup(start: int, stop: int, seen: Bools | None) -> LeafIds:
         values = read(start, stop)
         # Rows in chunks are compared batch by batch, since a sample of all of them would read them twice.
-        if walk is not None and (not is_stream or walk.agrees_with(forest, _spread(values, _ROWS_COMPARED_OF_BATCH))):
+        if walk is not None and (
+            not is_stream or walk.agrees_with(forest, values[:: max(1, values.shape[0] // _ROWS_COMPARED_OF_BATCH)])
+        ):
             return LeafIds(walk.apply(values), walk.tree_scores)
         return leaves_by_framework(forest, values, seen)
 
@@ -166,8 +168,3 @@ def _sample(rows: Rows) -> Any:
         if isinstance(values, np.ndarray):
             numbers.append(start + np.flatnonzero(np.isnan(values).any(axis=1))[:_ROWS_OF_PLACE])
     return rows.pick(np.unique(np.concatenate(numbers))).source
-
-
-def _spread(values: Any, at_most: int) -> Any:
-    """Some rows of a batch, evenly spaced."""
-    return values[:: max(1, values.shape[0] // at_most)]
