@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,10 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
-from rfsize.models.columns import Columns, categorical_columns
+from rfsize._util import Floats
+from rfsize.models.columns import CodesOf, Columns, coded_values, coders_by_place, kind_of, places_of
 from rfsize.models.rows import Chunk, Rows, lies_elsewhere, open_rows, refuse_dmatrix
 from rfsize.walking.layout import PackedForest
 from rfsize.walking.leaves import in_blocks, quantised
+
+# What reads columns that are no numbers, by their places.
+Readers = dict[int, Callable[[Any], Floats]]
+
+# The kinds of columns by the letters of NumPy and the names of pandas.
+_KINDS = dict.fromkeys("biuf", "number") | dict.fromkeys(("O", "str", "string"), "text") | {"category": "category"}
 
 
 def columns_of(forest: PackedForest) -> Columns:
@@ -86,11 +93,10 @@ def each_block(forest: PackedForest, rows: Rows, n_jobs: int, work: Callable[[_c
         in_blocks(forest, partial(work_on, chunk), chunk.n_rows, n_jobs)
 
 
-_OF_PANDAS = "float32", "float64", "category"  # columns of pandas that a few rows are read from at once
-
-
 class PlainRows:
     """Reads a few rows of a DataFrame or of lists as an array, for which the general checks would take too long.
+
+    Frames mostly have the columns and the types of the frame before, whose readers are kept.
 
     Parameters
     ----------
@@ -101,47 +107,74 @@ class PlainRows:
     """
 
     def __init__(self, forest: PackedForest, most_rows: int) -> None:
-        self._names, self._most_rows, self._conventions = forest.feature_names, most_rows, forest.conventions
-        self._columns: Any = None
-        self._dtypes: list[Any] = []
-        self._codes: dict[int, dict[Any, float]] = {}
+        self._columns, self._most_rows = columns_of(forest), most_rows
+        self._codes_numbers = forest.conventions.codes_numbers
+        # The names of the columns, their types, and their readers. One tuple, so that no thread sees half of a new one.
+        self._last: tuple[Any, list[Any], Readers | None] = None, [], None
 
     def read(self, X: Any) -> NDArray[Any] | None:
-        """The rows as floats; None if they are of another kind, too many, or need checks of columns or categories."""
+        """The rows as floats; None if they are of another kind, too many, or need the general checks."""
         if isinstance(X, list | tuple):
-            if self._conventions.codes_numbers:
+            if self._codes_numbers:
                 return None
             is_few = len(X) <= self._most_rows and all(isinstance(row, list | tuple) for row in X)
             return np.asarray(X) if is_few and len(set(map(len, X))) == 1 else None
-        columns: Any = getattr(X, "columns", None)
-        if columns is None or not hasattr(X, "iloc") or lies_elsewhere(X) or len(X) > self._most_rows:
+        is_pandas = hasattr(X, "_iter_column_arrays")
+        if not (is_pandas or hasattr(X, "get_columns")) or not 0 < len(X) <= self._most_rows:
             return None
-        if self._columns is None or not self._columns.equals(columns):
-            if not columns.is_unique or (self._names is not None and list(columns) != self._names):
-                return None
-            self._columns, self._dtypes = columns, []  # the next frames mostly have the same columns
-        if self._conventions.categories:
-            return self._coded(X)
-        if any(dtype.kind == "O" for dtype in X.dtypes.array):  # categories, which to_numpy() takes for numbers
+        types, (names, types_before, readers) = list(X.dtypes), self._last
+        same_names = X.columns.equals(names) if is_pandas else isinstance(names, list) and X.columns == names
+        if not same_names or not _are_same(types, types_before):
+            readers = _readers(X, types, self._columns)
+            self._last = X.columns, types, readers
+        if readers is None:
             return None
-        return X.to_numpy()  # np.asarray takes fifty times as long
+        if is_pandas and not readers:
+            return X.to_numpy(dtype=np.float64)  # np.asarray takes fifty times as long
+        # The public ways to the columns of pandas take ten times as long.
+        columns = list(X._iter_column_arrays() if is_pandas else zip(*X.rows(), strict=True))
+        for place, reader in readers.items():
+            columns[place] = reader(columns[place])
+        return np.array(columns, dtype=np.float64).T
 
-    def _coded(self, X: Any) -> NDArray[Any] | None:
-        """The rows of a frame with floats and categories that training knew; None for all others."""
-        dtypes = X.dtypes.to_list()
-        if dtypes != self._dtypes:
-            kinds = {"f": "number", "O": "category"}
-            named = [kinds.get(dtype.kind if dtype.name in _OF_PANDAS else "", "") for dtype in dtypes]
-            if "" in named or self._conventions.takes_codes:
+
+def _are_same(types: Sequence[Any], others: Sequence[Any]) -> bool:
+    """Whether types of columns are the same; those of pandas' categories are equal too if their codes differ."""
+    return all(a is b or (a == b and not hasattr(a, "ordered")) for a, b in zip(types, others, strict=True))
+
+
+def _readers(X: Any, types: Sequence[Any], columns: Columns) -> Readers | None:
+    """What reads the columns that hold no numbers; None if names or types need the general checks.
+
+    These also tell what is wrong, so nothing is refused here.
+    """
+    names, is_pandas = [str(name) for name in X.columns], hasattr(X, "iloc")
+    if is_pandas:
+        kinds = [_KINDS.get(dtype.kind if isinstance(dtype, np.dtype) else dtype.name, "other") for dtype in types]
+    else:
+        kinds = [kind_of(nw.from_native(column, series_only=True)) for column in X.get_columns()]
+    if "other" in kinds or len(set(names)) < len(names):
+        return None
+    readers: Readers = {}
+    try:
+        if places_of(names, len(names), columns, warns=False) is not None:
+            return None
+        coders = coders_by_place(names, kinds, columns.conventions)
+        for place, kind in enumerate(kinds):
+            codes_of = coders.get(place)
+            if is_pandas and kind == "category":
+                readers[place] = _coder_of(types[place].categories, codes_of)
+            elif codes_of is not None:
+                readers[place] = partial(coded_values, codes_of=codes_of)
+            elif kind != "number":
                 return None
-            places = categorical_columns([str(name) for name in X.columns], named, self._conventions)
-            codes = ({value: float(code) for code, value in enumerate(of)} for of in self._conventions.categories)
-            self._dtypes, self._codes = dtypes, dict(zip(places, codes, strict=True))
-        values = X.to_numpy()
-        for place, code in self._codes.items():
-            for row in values:
-                value = row[place]
-                if value == value and value not in code:
-                    return None  # unknown, or missing in another form
-                row[place] = code.get(value, np.nan)
-        return np.asarray(values, dtype=np.float64)
+    except ValueError:
+        return None
+    return readers
+
+
+def _coder_of(categories: Any, codes_of: CodesOf | None) -> Callable[[Any], Floats]:
+    """Reads columns of pandas with these categories; their own codes count if there is no ``codes_of``."""
+    codes = np.arange(len(categories)) if codes_of is None else codes_of(categories.tolist())
+    code = np.append(codes, np.nan)  # a missing value has the code -1
+    return lambda column: code[column.codes]

@@ -109,7 +109,7 @@ def encoder(frame: nw.DataFrame[Any], columns: Columns | None) -> Read:
     if wrong:
         raise ValueError(f"the columns {_printable(names, wrong)} of X hold no numbers: {_ADVICE}")
     conventions = None if columns is None else columns.conventions
-    coders = _coders(names, kinds, conventions)
+    coders = coders_by_place(names, kinds, conventions)
     single = _rounded_once(frame, series, conventions)
     readers = [_reader(series[at], coders.get(at), kinds[at], single=at in single) for at in places]
     is_single = not coders and all(values.dtype == nw.Float32 for values in series)
@@ -156,7 +156,7 @@ def _rounded_once(
     return whole if conventions.reading.reads_by_column or not of_numpy or len(whole) == len(series) else set()
 
 
-def _coders(names: Sequence[str], kinds: Sequence[str], conventions: Conventions | None) -> dict[int, CodesOf]:
+def coders_by_place(names: Sequence[str], kinds: Sequence[str], conventions: Conventions | None) -> dict[int, CodesOf]:
     """A coder for each column with coded categories; ``ValueError`` if a column is of another kind than at training."""
     if conventions is None:
         others = [place for place, kind in enumerate(kinds) if kind != "number"]
@@ -200,13 +200,17 @@ def _coded(values: nw.Series[Any], codes_of: CodesOf) -> Floats:
         categories = [native.cat.categories[index] for index in present if index >= 0]
         return np.append(np.full(int(present[0] < 0), np.nan), codes_of(categories))[place]
     if values.implementation.is_pandas_like():
-        listed = values.to_list()
-        distinct = list(dict.fromkeys(value for value in listed if not is_missing(value)))
-        codes = dict(zip(distinct, codes_of(distinct), strict=True))
-        return np.array([np.nan if is_missing(value) else codes[value] for value in listed], dtype=np.float64)
+        return coded_values(values.to_list(), codes_of)
     present_values = [value for value in values.unique().to_list() if value is not None]
     new = [*codes_of(present_values).tolist(), np.nan]
     return np.asarray(values.replace_strict([*present_values, None], new, return_dtype=nw.Float64).to_numpy())
+
+
+def coded_values(values: Sequence[Any], codes_of: CodesOf) -> Floats:
+    """The codes of text or numbers, value by value; NaN for a missing one."""
+    distinct = list(dict.fromkeys(value for value in values if not is_missing(value)))
+    codes = dict(zip(distinct, codes_of(distinct), strict=True))
+    return np.array([np.nan if is_missing(value) else codes[value] for value in values], dtype=np.float64)
 
 
 def is_missing(value: Any) -> bool:

@@ -14,12 +14,14 @@ import pyarrow as pa
 import pytest
 import xgboost as xgb
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 
 import rfsize
 from helpers import models, zoo
 from helpers.zoo import model, rows_for
 from rfsize import _core
+from rfsize.exceptions import ForestWarning
 
 
 def frame_of(X: np.ndarray) -> pd.DataFrame:
@@ -162,24 +164,91 @@ OF_CATEGORIES: dict[str, Any] = {
     "XGBoost": xgb.XGBClassifier(n_estimators=20, enable_categorical=True),
     "scikit-learn": HistGradientBoostingClassifier(categorical_features="from_dtype", max_iter=20),
 }
-CHANGES: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
+CHANGES: dict[str, Callable[[pd.DataFrame], Any]] = {
     "as trained": lambda few: few,
     "other order": lambda few: few.assign(kind=few["kind"].cat.reorder_categories(["fir", "ash", "elm"])),
     "fewer": lambda few: few.assign(n=few["n"].cat.remove_unused_categories()),
+    "categories of these rows": lambda few: few.assign(kind=few["kind"].astype(object).astype("category")),
+    "text": lambda few: few.assign(kind=few["kind"].astype(object)),
+    "other numbers": lambda few: few.astype({"whole": "float32", "flag": "int8"}),
+    "nullable numbers": lambda few: few.astype({"whole": "Int64", "b": "Float64"}),
+    "other places": lambda few: few[few.columns[::-1]],
+}
+WRONG: dict[str, Callable[[pd.DataFrame], Any]] = {
+    "missing column": lambda few: few.drop(columns="whole"),
+    "text for numbers": lambda few: few.assign(whole=few["whole"].astype(str)),
+    "numbers for categories": lambda few: few.assign(kind=few["kind"].cat.codes),
+    "categories for numbers": lambda few: few.assign(whole=few["whole"].astype(str).astype("category")),
+    "dates": lambda few: few.assign(whole=pd.to_datetime(few["whole"])),
 }
 
 
-@pytest.mark.parametrize("kind", OF_CATEGORIES)
-def test_frames_with_categories(kind: str) -> None:
+def trained(kind: str, table: Any) -> tuple[pd.DataFrame, Any]:
+    """A frame, and a model of it; Polars has no categories of numbers."""
     rng = np.random.default_rng(0)
     words, numbers = rng.choice(["ash", "elm", "fir"], 400), rng.choice([3, 1, 2], 400)
-    X = rng.standard_normal((400, 2))
-    frame = pd.DataFrame({"a": X[:, 0], "kind": pd.Categorical(words), "n": pd.Categorical(numbers), "b": X[:, 1]})
+    X, whole = rng.standard_normal((400, 2)), rng.integers(0, 9, 400)
+    frame = pd.DataFrame({"a": X[:, 0], "kind": pd.Categorical(words), "b": X[:, 1], "whole": whole})
+    frame["n"] = numbers if table is pl.from_pandas else pd.Categorical(numbers)
+    frame["flag"] = X[:, 1] > 0.7
     frame.loc[::7, "kind"], frame.loc[::5, "b"] = np.nan, np.nan
-    model = OF_CATEGORIES[kind].fit(frame, (words == "elm") ^ (numbers == 2) ^ (X[:, 0] > 1))
+    y = (words == "elm") ^ (numbers == 2) ^ (X[:, 0] > 1) ^ (whole > 5)
+    return frame, clone(OF_CATEGORIES[kind]).fit(frame, y)
+
+
+@pytest.mark.parametrize("table", [pd.DataFrame, pl.from_pandas])
+@pytest.mark.parametrize("kind", OF_CATEGORIES)
+def test_frames_with_categories(kind: str, table: Any) -> None:
+    frame, model = trained(kind, table)
     expected, fast = model.predict_proba(frame), rfsize.compile(model)
-    for change in CHANGES.values():
-        for rows in (slice(None), *(slice(start, start + 3) for start in range(0, 60, 3))):
-            np.testing.assert_array_equal(fast.predict_proba(change(frame[rows])), expected[rows])
-    with pytest.raises(ValueError, match="'kind'"):
-        fast.predict(frame.iloc[:2, [0, 2, 3]])
+    changes = [change for name, change in CHANGES.items() if name != "fewer" or table is pd.DataFrame]
+    for rows in (slice(None), *(slice(start, start + 3) for start in range(0, 60, 3))):
+        for change in changes:  # each comes after a frame of other types
+            np.testing.assert_array_equal(fast.predict_proba(table(change(frame[rows]))), expected[rows])
+
+
+@pytest.mark.parametrize("change", WRONG)
+@pytest.mark.parametrize("table", [pd.DataFrame, pl.from_pandas])
+@pytest.mark.parametrize("kind", OF_CATEGORIES)
+def test_few_rows_are_refused_as_many_are(kind: str, table: Any, change: str) -> None:
+    frame, model = trained(kind, table)
+    fast, outcomes = rfsize.compile(model), []
+    for rows in (frame, frame[:3]):
+        fast.predict(table(frame[:3]))
+        try:
+            outcomes.append(fast.predict(table(WRONG[change](rows)))[:3].tolist())
+        except ValueError as error:
+            outcomes.append(str(error))
+    assert outcomes[0] == outcomes[1]
+    # scikit-learn takes numbers for categories, and misses them all.
+    assert isinstance(outcomes[0], str) or (kind, change) == ("scikit-learn", "numbers for categories")
+
+
+@pytest.mark.parametrize("table", [pd.DataFrame, pl.from_pandas])
+@pytest.mark.parametrize("kind", OF_CATEGORIES)
+def test_categories_that_training_did_not_know(kind: str, table: Any) -> None:
+    frame, model = trained(kind, table)
+    wider, fast = frame.assign(kind=frame["kind"].cat.add_categories("oak")), rfsize.compile(model)
+    expected = fast.predict_proba(frame)
+    assert fast.predict_proba(table(wider[:3])).tolist() == expected[:3].tolist()
+    wider.loc[7, "kind"] = "oak"  # it was missing
+    if kind == "XGBoost":
+        with pytest.raises(ValueError, match="oak"):
+            fast.predict_proba(table(wider[7:8]))
+    else:
+        assert fast.predict_proba(table(wider[7:8])).tolist() == expected[7:8].tolist()
+
+
+@pytest.mark.parametrize("table", [pd.DataFrame, pl.from_pandas])
+def test_frames_that_have_no_rows_or_other_columns(table: Any) -> None:
+    frame, named = trained("LightGBM", table)
+    fast = rfsize.compile(named)
+    fast.predict(table(frame[:1]))
+    with pytest.raises(ValueError, match="no rows"):
+        fast.predict(table(frame[:0]))
+    for _ in range(2):
+        with pytest.warns(ForestWarning, match="more"):
+            fast.predict(table(frame[:1].assign(more=1)))
+    unnamed = frame_of(rows_for("random forest", 1))
+    with pytest.raises(ValueError, match="'Column_0'"):
+        rfsize.compile(model("random forest")).predict(unnamed.rename(columns={"Column_1": "Column_0"}))
