@@ -54,6 +54,15 @@ def test_values_are_those_of_the_frameworks(pair: list[Any]) -> None:
     assert (low + high) / 2.0 == pytest.approx(result.at_hand.value)
 
 
+def test_rows_that_train_each_other_widen_the_interval() -> None:
+    """Out of bag a quarter is added to the variance over rows; the gain by trees adds little to it here."""
+    both = [outputs(forest_of(n_trees=400, max_features=of), oob=True) for of in (1, 3)]
+    losses = [(of.predict_proba(fill=0.0)[:, 1] - Y["two"]) ** 2 for of in both]
+    of_rows = np.std(losses[0] - losses[1], ddof=1) / math.sqrt(len(X))
+    half = np.ptp(rfsize.compare(*both, metric="brier").at_hand.interval) / 2.0
+    assert half == pytest.approx(norm.ppf(0.975) * math.sqrt(1.25) * of_rows, rel=0.05)
+
+
 def test_the_better_setting_is_named(pair: list[Any]) -> None:
     both = [outputs(of, oob=True) for of in pair]
     for metric, is_more in {"brier": False, "auc": True}.items():
