@@ -82,6 +82,17 @@ def test_copies_expect_the_same() -> None:
     assert report.estimate.details.below_alpha == pytest.approx(np.mean(kept < 0.9))
 
 
+def test_rows_of_large_groups_expect_something_too() -> None:
+    """They are too few to be estimated by themselves, and join the rows of smaller groups."""
+    X, y = continuous(300)
+    groups = np.concatenate([np.arange(120), 120 + np.arange(160) // 2, np.full(20, 200)])
+    forest = RandomForestClassifier(150, max_samples=0.05, random_state=0).fit(X, y)
+    outputs = rfsize.tree_outputs(forest, X, y, oob=True, groups=groups)
+    agreement = outputs.agreement()
+    assert np.isnan(agreement).sum() == 0
+    assert 0.5 < agreement[-20:].mean() <= 1.0
+
+
 def test_report_names_rows_that_are_less_sure() -> None:
     votes = [[45, 55]] * 40 + [[1, 99]] * 60
     report = rfsize.size(rfsize.Votes(votes), alpha=0.8)

@@ -18,13 +18,15 @@ import reference.deconvolution
 import reference.jackknife
 import reference.margins
 import rfsize
+from helpers import trained
 from helpers.lookup import by_one_score, by_scores, rows_of
 from rfsize import theory
+from rfsize.counting.outputs import sums_of
 from rfsize.models.link import Link
 from rfsize.statistics.certify import RiskTarget, most_disagreements
 from rfsize.statistics.curve import LossCurve, averaged
 from rfsize.statistics.density import MarginCells, VoteCells, fit_density
-from rfsize.statistics.margins import MarginChanges, own_share
+from rfsize.statistics.margins import MarginChanges, changes_of_margins, own_share
 from rfsize.statistics.sampling_variance import TrainingBags, parts_of, row_variances
 
 # Densities
@@ -133,6 +135,24 @@ def test_own_share_of_the_variance(n_rows: int, seed: int, size: int) -> None:
     (share,) = own_share(MarginChanges(margin, change, n_trees, weight), np.array([size]))
     expected = reference.jackknife.own_share(margin.tolist(), change, n_trees.tolist(), weight.tolist(), size)
     assert share == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize(("framework", "task", "cut"), [("xgboost", "two", 0.4), ("lightgbm", "three", 0.0)])
+def test_blocks_change_margins_as_their_trees_do(framework: str, task: str, cut: float) -> None:
+    """By scores: each block's trees against as many average ones, in standard deviations of one tree's lead."""
+    forest = trained.model(framework, task)
+    blocks = sums_of(rfsize.tree_outputs(forest, trained.FRESH)).blocks
+    changes, scores = changes_of_margins(blocks, cut, 1.0, of_scores=True), trained.tree_scores(forest, trained.FRESH)
+    for row, margin, change in list(zip(blocks.rows.tolist(), changes.margin, changes.change, strict=True))[:100]:
+        mean = scores[row].mean(axis=0)
+        if len(mean) == 1:
+            lead = (scores[row, :, 0] - cut) * np.sign(mean[0] - cut)
+        else:
+            leads = [scores[row, :, mean.argmax()] - scores[row, :, k] for k in range(len(mean)) if k != mean.argmax()]
+            lead = min(leads, key=lambda over: over.mean() / over.std(ddof=1))
+        assert margin == pytest.approx(lead.mean() / lead.std(ddof=1), rel=1e-4)
+        beyond = (lead - lead.mean()).reshape(-1, change.size).sum(axis=0) / len(lead)
+        assert change == pytest.approx(beyond / lead.std(ddof=1), rel=1e-3, abs=1e-5)
 
 
 def test_replicates_scatter_by_rows_and_by_the_jackknife() -> None:
