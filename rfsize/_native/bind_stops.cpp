@@ -57,55 +57,34 @@ void expect_bounds(std::size_t n, std::span<const std::int32_t> low, std::span<c
 
 void bind_tables(nb::module_& m) {
     m.def(
-        "widen_bounds",
+        "solve_two_classes",
         [](const ConstDoubles& wins_0, const ConstDoubles& wins_1, double alpha, const Array<std::int32_t, 1>& low,
            const Array<std::int32_t, 1>& high) {
             wins_1.expect({wins_0.size()}, "wins_1");
             expect_bounds(wins_0.size(), low.span(), high.span());
             Released released;
-            widen_bounds(wins_0.span(), wins_1.span(), alpha, low.span(), high.span());
+            if (alpha < 1.0) widen_bounds(wins_0.span(), wins_1.span(), alpha, low.span(), high.span());
+            return std::array{bounds_outcome(wins_0.span(), false, low.span(), high.span()),
+                              bounds_outcome(wins_1.span(), true, low.span(), high.span())};
         },
         "wins_0"_a, "wins_1"_a, "alpha"_a, "low"_a, "high"_a);
     m.def(
-        "bounds_outcome",
-        [](const ConstDoubles& wins, bool winner, const ConstBounds& low, const ConstBounds& high) {
-            expect_bounds(wins.size(), low.span(), high.span());
-            Released released;
-            return bounds_outcome(wins.span(), winner, low.span(), high.span());
-        },
-        "wins"_a, "winner"_a, "low"_a, "high"_a);
-    m.def(
-        "mark_stops",
-        [](std::size_t n_trees, std::size_t n_classes, const ConstDoubles& prior, double alpha,
-           const Array<std::uint8_t, 1>& bits) {
-            const TallyOrder order = order_of(n_trees, n_classes);
-            prior.expect({order.size_of_layer(n_trees)}, "prior");
-            bits.expect({(order.size() + 7) / 8}, "bits");
-            Released released;
-            mark_stops(order, prior.span(), alpha, bits.span());
-        },
-        "n_trees"_a, "n_classes"_a, "prior"_a, "alpha"_a, "bits"_a);
-    m.def(
-        "tally_outcome",
-        [](std::size_t n_trees, std::size_t n_classes, const ConstDoubles& prior,
-           const Array<const std::uint8_t, 1>& bits, const Array<double, 2>& outcome) {
-            const TallyTable table = table_of(n_trees, n_classes, bits);
+        "solve_tallies",
+        [](std::size_t n_trees, std::size_t n_classes, const Array<double, 1>& prior, std::size_t n_redrawn,
+           double alpha, const Array<std::uint8_t, 1>& bits, const Array<double, 2>& outcome) {
+            TallyTable table{order_of(n_trees, n_classes), {}};
             prior.expect({table.order.size_of_layer(n_trees)}, "prior");
+            bits.expect({(table.order.size() + 7) / 8}, "bits");
             outcome.expect({n_classes, 3}, "outcome");
-            Released released;
-            tally_outcome(table, prior.span(), outcome.matrix());
-        },
-        "n_trees"_a, "n_classes"_a, "prior"_a, "bits"_a, "outcome"_a);
-    m.def(
-        "redraw",
-        [](std::size_t n_trees, std::size_t n_classes, std::size_t n_redrawn, const Array<double, 1>& prior) {
-            const TallyOrder order = order_of(n_trees, n_classes);
-            prior.expect({order.size_of_layer(n_trees)}, "prior");
             expect(n_redrawn <= n_trees, "more votes are redrawn than there are");
             Released released;
-            redraw(order, n_redrawn, prior.span());
+            redraw(table.order, n_redrawn, prior.span());
+            table.bits.resize(bits.size());
+            if (alpha < 1.0) mark_stops(table.order, prior.span(), alpha, table.bits);
+            tally_outcome(table, prior.span(), outcome.matrix());
+            std::copy(table.bits.begin(), table.bits.end(), bits.data());
         },
-        "n_trees"_a, "n_classes"_a, "n_redrawn"_a, "prior"_a);
+        "n_trees"_a, "n_classes"_a, "prior"_a, "n_redrawn"_a, "alpha"_a, "bits"_a, "outcome"_a);
     m.def(
         "count_stops",
         [](const Array<const double, 2>& number, const Array<const bool, 2>& differs, const ConstIndices& group,

@@ -1,4 +1,4 @@
-// A few rows in a single call, as services predict them. It allocates nothing.
+// Predictions of rows from sums of scores. A few rows, as services predict them, allocate nothing.
 #pragma once
 
 #include "link.hpp"
@@ -77,16 +77,15 @@ void add_all(const Rows& rows, const Matrix<Real>& total) {
     }
 }
 
-// The labels of rows by averaged scores, and how many trees predict them; total holds the sums before any tree.
+// The labels of rows by averaged scores, and how many trees predict those that stop; total holds the sums before any
+// tree.
 template <class Real>
 void label_by_scores(const Rows& rows, const ScoreStop& stop, const LabelOfSums& label_of, const Matrix<Real>& total,
                      const Answers& answers) {
-    if (stop.first_look >= stop.n_members()) {
-        add_all(rows, total);
-        std::fill_n(answers.n_used, rows.n_rows(), static_cast<std::int64_t>(stop.n_members()));
-    } else {
+    if (stop.first_look < stop.n_members())
         rows.run<ByScores<Real>>(stop, total, answers);
-    }
+    else  // no row stops
+        add_all(rows, total);
     for (std::size_t row = 0; row < rows.n_rows(); ++row)
         if (answers.label[row] < 0) answers.label[row] = label_of(total[row]);
 }

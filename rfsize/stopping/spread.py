@@ -90,12 +90,10 @@ class SpreadRule(Rule):
             whole, divisor = values[:, -1:], 1.0
             values = np.diff(values * self.remainder.share[:, None], axis=1, prepend=0.0)
         left, mean = looks(self.native(n_trees, divisor, np.zeros(n_scores)), values, self.every)
-        mean = np.concatenate([mean, whole], axis=1)
-        stops = np.append(left <= self.limit, np.ones((n_rows, 1), dtype=np.bool_), axis=1)
-        look = stops.argmax(axis=1)
+        look = np.insert(left <= self.limit, left.shape[1], True, axis=1).argmax(axis=1)
+        mean = np.concatenate([mean, whole], axis=1)[np.arange(n_rows), look]
         n_used = np.minimum((look + 1) * self.every, n_trees)
-        of_classes = n_classes if self.metric == "probabilities" else 0
-        return self.link.predictions(mean[np.arange(n_rows), look], of_classes), n_used.astype(np.int64)
+        return self.link.predictions(mean, n_classes if self.metric == "probabilities" else 0), n_used
 
     def native(self, n_trees: int, divisor: float, start: Floats) -> _core.SpreadStop:
         """The rule for trees whose values are added to ``start``, and their sum divided."""
@@ -124,18 +122,11 @@ class SpreadRule(Rule):
         return self.native(forest.n_trees, forest.divisor, forest.start.astype(np.float64))
 
     def to_dict(self) -> dict[str, Any]:
-        by_tree = {} if self.remainder is None else self.remainder._asdict()
-        return {
-            **{name: numbers.tolist() for name, numbers in by_tree.items()},
-            "limit": self.limit,
-            "pooled": self.pooled.tolist(),
-            "weight": self.weight,
-            "every": self.every,
-            "link": self.link.kind,
-            "slope": self.link.slope,
-            "metric": self.metric,
-            "tolerance": self.tolerance,
-        }
+        known = vars(self) | {"link": self.link.kind, "slope": self.link.slope}
+        names = "limit", "pooled", "weight", "every", "link", "slope", "metric", "tolerance"
+        content = {} if self.remainder is None else self.remainder._asdict()
+        content |= {name: known[name] for name in names}
+        return {name: np.asarray(value).tolist() for name, value in content.items()}
 
 
 def looks(rule: _core.SpreadStop, values: NDArray[Any], every: int) -> tuple[Floats, Floats]:

@@ -86,7 +86,7 @@ def rule_from(
         return _two_classes(two_class_prior(prior, n_trees), alpha)
     votes = prior if isinstance(prior, Votes) else None
     if is_solved_exactly(n_trees, n_classes):
-        return _more_classes(tally_prior(votes, n_trees, n_classes), n_trees, n_classes, alpha)
+        return _more_classes(votes, n_trees, n_classes, alpha)
     if alpha == 1.0:
         return VoteRule(), None
     # The leader has K − 1 rivals, which share the disagreement of 1 − α.
@@ -113,22 +113,20 @@ def _two_classes(prior: Floats, alpha: float) -> tuple[VoteRule, Outcomes]:
     is_class_0 = np.arange(n_trees + 1) <= n_trees // 2
     wins = np.stack([is_class_0, ~is_class_0]) * prior
     low, high = lossless_bounds(n_trees)
-    if alpha < 1.0:
-        _core.widen_bounds(wins[0], wins[1], alpha, low, high)
-    outcomes = [(float(of.sum()), *_core.bounds_outcome(of, bool(winner), low, high)) for winner, of in enumerate(wins)]
-    return VoteRule(low, high), _of_rows(outcomes)
+    outcomes = _core.solve_two_classes(wins[0], wins[1], alpha, low, high)
+    return VoteRule(low, high), _of_rows([(float(of.sum()), *rest) for of, rest in zip(wins, outcomes, strict=True)])
 
 
-def _more_classes(prior: Floats, n_trees: int, n_classes: int, alpha: float) -> tuple[VoteRule, Outcomes]:
+def _more_classes(votes: Votes | None, n_trees: int, n_classes: int, alpha: float) -> tuple[VoteRule, Outcomes]:
     """The rule of the papers for more classes (equation 3 of 2016), and its exact figures.
 
-    ``prior`` are the weights of the tallies of T votes, in the order of `tally_order`.
+    Compiled code first draws a third of the votes of each tally anew: they are taken back at random, and drawn again
+    one by one, each class with the weight of its votes so far plus one. A moving average of five tallies, as for two
+    classes, would leave gaps in a prior of a few hundred rows.
     """
     bits = np.zeros(-(-math.comb(n_trees + n_classes, n_classes) // 8), dtype=np.uint8)
-    if alpha < 1.0:
-        _core.mark_stops(n_trees, n_classes, prior, alpha, bits)
-    outcomes = np.empty((n_classes, 3))
-    _core.tally_outcome(n_trees, n_classes, prior, bits, outcomes)
+    outcomes, n_redrawn = np.empty((n_classes, 3)), 0 if votes is None else round(_REDRAWN * n_trees)
+    _core.solve_tallies(n_trees, n_classes, tally_prior(votes, n_trees, n_classes), n_redrawn, alpha, bits, outcomes)
     return VoteRule(bits=bits if alpha < 1.0 else None), _of_rows(outcomes.tolist())
 
 
@@ -190,9 +188,7 @@ def two_class_prior(prior: str | Votes | ArrayLike, n_trees: int) -> Floats:
 def tally_prior(votes: Votes | None, n_trees: int, n_classes: int) -> Floats:
     """Weights of the tallies of T votes for more than two classes, in the order of `tally_order`; None is uniform.
 
-    Each row of votes is scaled to ``n_trees`` votes and rounded. Then a third of its votes are drawn anew: taken back
-    at random, and drawn again one by one, each class with the weight of its votes so far plus one. A moving average of
-    five tallies, as for two classes, would leave gaps in a prior of a few hundred rows.
+    Each row of votes is scaled to ``n_trees`` votes and rounded.
     """
     choose = tally_order(n_trees, n_classes)
     if votes is None:
@@ -204,9 +200,7 @@ def tally_prior(votes: Votes | None, n_trees: int, n_classes: int) -> Floats:
     after = _rounded(from_last * n_trees, from_last[:, -1:])
     sums = n_trees - after[:, -2::-1]  # votes for the classes up to k
     number = choose[np.arange(n_classes - 1), sums].sum(axis=1)
-    weights = np.bincount(number, minlength=choose[-1, n_trees + 1] - choose[-1, n_trees]) / len(counts)
-    _core.redraw(n_trees, n_classes, round(_REDRAWN * n_trees), weights)
-    return weights
+    return np.bincount(number, minlength=choose[-1, n_trees + 1] - choose[-1, n_trees]) / len(counts)
 
 
 def pair_prior(votes: Votes | None, n_trees: int) -> Floats:

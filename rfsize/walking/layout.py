@@ -312,13 +312,18 @@ def packed(table: TreeNodes, vote: NDArray[np.uint16]) -> tuple[Nodes, Columns]:
     place[order] = np.arange(order.size)
     is_inner = table.left[order] != -1
     left = np.where(is_inner, place[first[tree[order]] + table.left[order]], place[order]).astype(np.uint64)
-    splits = _Splits.of(table, order[is_inner])
-    columns, entry, column, rank = _columns(splits)
+    inner = order[is_inner]
+    is_category = table.missing[inner] == Missing.CATEGORY
+    # The framework lists sets of categories in its own order of the nodes.
+    with_set = np.flatnonzero((table.left != -1) & (table.missing == Missing.CATEGORY))
+    listed = np.searchsorted(with_set, inner[is_category])
+    sets = [table.categories_left[at] for at in listed]
+    columns, entry, column, rank = _columns(table, inner, sets)
     tested = np.full(order.size, HIGHEST_RANK, dtype=np.uint64)
     tested[is_inner] = column.astype(np.uint64) << COLUMN_SHIFT | rank.astype(np.uint64)
-    categorical = np.flatnonzero(is_inner)[splits.is_category]
+    categorical = np.flatnonzero(is_inner)[is_category]
     tested[categorical] |= CATEGORICAL
-    start, bits = _category_bits(splits, columns, entry[splits.is_category])
+    start, bits = _category_bits(sets, table.missing_goes_left[listed], columns, entry[is_category])
     bit_start = np.zeros(order.size if bits.size else 0, dtype=np.int64)
     bit_start[categorical] = start
     value = np.where(is_inner[:, None], table.value.dtype.type(0), table.value[order])
@@ -343,50 +348,32 @@ def _breadth_first(table: TreeNodes, tree: Int64s, first: Int64s) -> Int64s:
     return nodes[np.argsort(tree[nodes], kind="stable")]
 
 
-class _Splits(NamedTuple):
-    """The inner nodes of all trees, in the order of the layout."""
+def _columns(table: TreeNodes, inner: Int64s, sets: list[Int64s]) -> tuple[Columns, Int64s, Int64s, Int64s]:
+    """The columns; then for each split the place of its feature in `Columns`, its column, and its rank there.
 
-    feature: Int64s
-    threshold: Floats
-    missing: Int64s
-    is_category: Bools
-    members: list[Int64s]
-    missing_is_member: Bools
-
-    @classmethod
-    def of(cls, table: TreeNodes, inner: Int64s) -> _Splits:
-        missing = table.missing[inner].astype(np.int64)
-        is_category = missing == Missing.CATEGORY
-        threshold = np.where(is_category, 0.0, table.threshold[inner])
-        if np.isnan(threshold).any():
-            raise NotAForestError("the model is damaged: a split has no threshold")
-        # The framework lists sets of categories in its own order of the nodes.
-        with_set = np.flatnonzero((table.left != -1) & (table.missing == Missing.CATEGORY))
-        index = np.searchsorted(with_set, inner[is_category])
-        members = [table.categories_left[place] for place in index]
-        return cls(table.feature[inner], threshold, missing, is_category, members, table.missing_goes_left[index])
-
-
-def _columns(splits: _Splits) -> tuple[Columns, Int64s, Int64s, Int64s]:
-    """The columns; then for each split the place of its feature in `Columns`, its column, and its rank there."""
+    ``inner`` are the splits in the order of the layout, ``sets`` the categories of the categorical ones.
+    """
+    missing = table.missing[inner].astype(np.int64)
+    is_category, numeric = missing == Missing.CATEGORY, missing != Missing.CATEGORY
+    threshold = table.threshold[inner[numeric]]
+    if np.isnan(threshold).any():
+        raise NotAForestError("the model is damaged: a split has no threshold")
     # A feature with both numeric and categorical splits, as in merged forests, is entered twice.
-    feature, entry = np.unique(2 * splits.feature + splits.is_category, return_inverse=True)
-    numeric = ~splits.is_category
-    sizes = [categories.size for categories in splits.members]
-    of_cut = np.concatenate([entry[numeric], np.repeat(entry[splits.is_category], sizes)])
-    numbers = np.concatenate([splits.threshold[numeric], *splits.members])
-    cut_start, cuts, rank_of_cut = _ranked(of_cut, numbers, feature.size)
+    feature, entry = np.unique(2 * table.feature[inner] + is_category, return_inverse=True)
+    sizes = [categories.size for categories in sets]
+    of_cut = np.concatenate([entry[numeric], np.repeat(entry[is_category], sizes)])
+    cut_start, cuts, rank_of_cut = _ranked(of_cut, np.concatenate([threshold, *sets]), feature.size)
     if (np.diff(cut_start)[feature % 2 == 1] > MOST_CATEGORIES).any():
         raise NotAForestError(f"a feature of more than {MOST_CATEGORIES:,} categories cannot be compiled: group some")
     rank = np.zeros(entry.size, dtype=np.int64)
-    rank[numeric] = rank_of_cut[: np.sum(numeric)]
+    rank[numeric] = rank_of_cut[: threshold.size]
     chunk, rank = np.divmod(rank, RANKS_PER_COLUMN)
-    key, of_split = np.unique(np.stack([entry, chunk, splits.missing]), axis=1, return_inverse=True)
+    key, of_split = np.unique(np.stack([entry, chunk, missing]), axis=1, return_inverse=True)
     if key.shape[1] > MOST_COLUMNS:
         raise NotAForestError(f"a forest of more than {MOST_COLUMNS:,} features cannot be compiled: train on fewer")
     first_column = np.searchsorted(key[0], np.arange(feature.size + 1)).astype(np.int64)
-    missing, base = key[2].astype(np.uint8), key[1] * RANKS_PER_COLUMN
-    columns = Columns(feature // 2, cut_start, cuts, first_column, missing, base)
+    base = key[1] * RANKS_PER_COLUMN
+    columns = Columns(feature // 2, cut_start, cuts, first_column, key[2].astype(np.uint8), base)
     return columns, entry, of_split.ravel(), rank
 
 
@@ -402,14 +389,16 @@ def _ranked(entry: Int64s, number: Floats, n_entries: int) -> tuple[Int64s, Floa
     return start, ascending[is_new].astype(np.float64), rank
 
 
-def _category_bits(splits: _Splits, columns: Columns, entries: Int64s) -> tuple[Int64s, NDArray[np.uint32]]:
+def _category_bits(
+    sets: list[Int64s], with_missing: Bools, columns: Columns, entries: Int64s
+) -> tuple[Int64s, NDArray[np.uint32]]:
     """The start of the set of each categorical split, and the sets: one bit per rank, and one for a missing value."""
     words = []
-    for entry, members, with_missing in zip(entries, splits.members, splits.missing_is_member, strict=True):
+    for entry, categories, has_missing in zip(entries, sets, with_missing, strict=True):
         known = columns.cuts[columns.cut_start[entry] : columns.cut_start[entry + 1]]
         mask = np.zeros(-(-(known.size + 2) // 32) * 32, dtype=np.bool_)
-        mask[np.searchsorted(known, members)] = True
-        mask[known.size] = with_missing
+        mask[np.searchsorted(known, categories)] = True
+        mask[known.size] = has_missing
         words.append(np.packbits(mask, bitorder="little").view(np.uint32))
     sizes = np.array([word.size for word in words], dtype=np.int64)
     return np.cumsum(sizes) - sizes, np.concatenate([np.zeros(0, dtype=np.uint32), *words])

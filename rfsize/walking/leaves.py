@@ -92,12 +92,10 @@ def _walk_for(forest: Model, rows: Rows | DistributedRows, n_rows: int) -> Nativ
     trees = forest.ensemble
     if trees is None or n_rows * trees.tree_start.size < CELLS_WORTH_A_LAYOUT:
         return None
-    if isinstance(rows, Rows) and not rows.is_encoded:
-        return None
-    with suppress(ValueError):  # trees that cannot be compiled
-        walk = NativeWalk(trees)
-        if not isinstance(rows, Rows) or rows.is_stream or walk.agrees_with(forest, _sample(rows)):
-            return walk
+    with suppress(ValueError):  # trees that cannot be compiled, or that reach other leaves
+        if isinstance(rows, Rows) and not (rows.is_stream and rows.is_encoded):
+            return checked_walk(forest, rows)
+        return NativeWalk(trees)
     return None
 
 
