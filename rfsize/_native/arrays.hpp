@@ -41,9 +41,14 @@ struct Strided {
         std::memcpy(&value, data + offset, sizeof value);
         return value;
     }
-    // n numbers of a column, from a row on.
+    // n numbers of a column, from a row on. Those of the next n rows are sent for meanwhile.
     void read(std::size_t first, std::size_t n, std::size_t column, double* out) const {
-        for (std::size_t i = 0; i < n; ++i) out[i] = static_cast<double>(at(first + i, column));
+        const char* next = data + static_cast<std::ptrdiff_t>(first + n) * row_stride +
+                           static_cast<std::ptrdiff_t>(column) * column_stride;
+        for (std::size_t i = 0; i < n; ++i, next += row_stride) {
+            out[i] = static_cast<double>(at(first + i, column));
+            __builtin_prefetch(next);
+        }
     }
 };
 

@@ -24,25 +24,24 @@ constexpr std::size_t VECTOR = RFSIZE_VECTOR;
 using Bytes [[gnu::vector_size(RFSIZE_VECTOR), gnu::may_alias]] = std::int8_t;
 using Words [[gnu::vector_size(RFSIZE_VECTOR), gnu::may_alias]] = std::int16_t;
 
-// How many of CUTS_AT_ONCE cuts are below a key.
+// How many of N cuts are below a key, where N is 4 or CUTS_AT_ONCE.
+template <unsigned N>
 std::uint32_t below(const double* cuts, double key) {
-    static_assert(CUTS_AT_ONCE == 16);
+#if defined(__AVX2__)
+    unsigned mask = 0, i = 0;
 #if defined(__AVX512F__)
-    const __m512d all = _mm512_set1_pd(key);
-    const unsigned low = _mm512_cmp_pd_mask(_mm512_loadu_pd(cuts), all, _CMP_LT_OQ);
-    const unsigned high = _mm512_cmp_pd_mask(_mm512_loadu_pd(cuts + 8), all, _CMP_LT_OQ);
-    return static_cast<std::uint32_t>(__builtin_popcount(low | high << 8));
-#elif defined(__AVX2__)
+    for (; i + 8 <= N; i += 8)
+        mask |= static_cast<unsigned>(_mm512_cmp_pd_mask(_mm512_loadu_pd(cuts + i), _mm512_set1_pd(key), _CMP_LT_OQ))
+                << i;
+#endif
     const __m256d all = _mm256_set1_pd(key);
-    unsigned mask = 0;
-    for (int i = 0; i < 4; ++i)
-        mask |= static_cast<unsigned>(_mm256_movemask_pd(_mm256_cmp_pd(_mm256_loadu_pd(cuts + 4 * i), all, _CMP_LT_OQ)))
-                << 4 * i;
+    for (; i < N; i += 4)
+        mask |= static_cast<unsigned>(_mm256_movemask_pd(_mm256_cmp_pd(_mm256_loadu_pd(cuts + i), all, _CMP_LT_OQ)))
+                << i;
     return static_cast<std::uint32_t>(__builtin_popcount(mask));
 #else
     std::uint32_t n_below = 0;
-    for (std::uint32_t size = CUTS_AT_ONCE / 2; size > 0; size /= 2)
-        n_below += cuts[n_below + size - 1] < key ? size : 0;
+    for (std::uint32_t size = N / 2; size > 0; size /= 2) n_below += cuts[n_below + size - 1] < key ? size : 0;
     return n_below + (cuts[n_below] < key);
 #endif
 }
@@ -56,8 +55,10 @@ void rank(const double* key, std::size_t n, const double* cuts, std::size_t n_cu
             double part = (key[i] - parts.lowest) * parts.scale;
             part = part > 0.0 ? part : 0.0;
             part = part < parts.last ? part : parts.last;
-            rank[i] = parts.start[static_cast<std::int32_t>(part)];
+            rank[i] = static_cast<std::uint32_t>(static_cast<std::int32_t>(part));
         }
+        // In a loop of its own, so that the one above becomes vector code.
+        for (std::size_t i = 0; i < n; ++i) rank[i] = parts.start[rank[i]];
     } else {
         for (std::size_t i = 0; i < n; ++i) rank[i] = 0;
     }
@@ -67,8 +68,11 @@ void rank(const double* key, std::size_t n, const double* cuts, std::size_t n_cu
         for (std::size_t i = 0; i < n; ++i) rank[i] += cuts[rank[i] + half - 1] < key[i] ? half : 0;
         size -= half;
     }
-    // Cuts behind those in question are not below the key.
-    for (std::size_t i = 0; i < n; ++i) rank[i] += below(cuts + rank[i], key[i]);
+    // Cuts behind those in question are not below the key. They are mostly few, and to fetch more takes longer.
+    if (size <= 4)
+        for (std::size_t i = 0; i < n; ++i) rank[i] += below<4>(cuts + rank[i], key[i]);
+    else
+        for (std::size_t i = 0; i < n; ++i) rank[i] += below<CUTS_AT_ONCE>(cuts + rank[i], key[i]);
 }
 
 void compare(const double* value, const std::uint32_t* rank, std::size_t n, const NumbersColumn& column,
@@ -149,7 +153,7 @@ void pass_vectors(const Split* splits, std::size_t n_splits, const Number* colum
         // In a register: GCC would fetch it from memory for each vector anew, which takes a quarter longer.
         __asm__("" : "+x"(right));
 #endif
-#pragma GCC unroll 8
+#pragma GCC unroll 16
         for (int i = 0; i < N; ++i) {
             const Vector goes_right = (here[i] == id) & (column[i] > rank);
             here[i] ^= (here[i] ^ right) & goes_right;
@@ -162,6 +166,11 @@ template <class Vector, int BIAS, class Number, class Id>
 void pass(const Split* splits, std::size_t n_splits, const Number* columns, std::size_t stride, std::size_t n, Id* at) {
     constexpr std::size_t lanes = VECTOR / sizeof(Number);
     std::size_t first = 0;
+#if defined(__AVX512BW__)
+    // There are registers for so many, and a vector waits for its comparisons longer than eight take.
+    for (; first + 14 * lanes < n; first += 16 * lanes)
+        pass_vectors<Vector, Number, BIAS, 16>(splits, n_splits, columns + first, stride, at + first);
+#endif
     for (; first + 6 * lanes < n; first += 8 * lanes)
         pass_vectors<Vector, Number, BIAS, 8>(splits, n_splits, columns + first, stride, at + first);
     for (; first + 2 * lanes < n; first += 4 * lanes)

@@ -67,24 +67,14 @@ public:
 
     // Take these rows, no more than there is room for.
     void take(std::span<const std::uint32_t> rows) {
-        n_ = rows.size();
         std::copy(rows.begin(), rows.end(), row_.begin());
-        if (n_ < FEWEST) return;
-        if (forest_.is_narrow())
-            primitives().gather_bytes(q_, forest_.n_columns(), row_.data(), n_, bytes_.data(), stride_);
-        else
-            primitives().gather_words(q_, forest_.n_columns(), row_.data(), n_, words_.data(), stride_);
+        gather(rows.size());
     }
 
     // Keep these of the rows alone, in ascending order of where they are.
     void keep(std::span<const std::uint32_t> kept) {
-        n_ = kept.size();
-        for (std::size_t j = 0; j < n_; ++j) row_[j] = row_[kept[j]];
-        if (n_ < FEWEST) return;
-        if (forest_.is_narrow())
-            keep_columns(bytes_.data(), kept);
-        else
-            keep_columns(words_.data(), kept);
+        for (std::size_t j = 0; j < kept.size(); ++j) row_[j] = row_[kept[j]];
+        gather(kept.size());  // which is faster than to move them in each column
     }
 
     // Call done(leaves) with the leaves that the rows reach in a tree, as LeafIds or as LeafPlaces.
@@ -132,10 +122,13 @@ private:
     Temporary<std::uint16_t> word_;
     Temporary<std::uint32_t> row_, place_, open_;
 
-    template <class T>
-    void keep_columns(T* columns, std::span<const std::uint32_t> kept) const {
-        for (std::size_t column = 0; column < forest_.n_columns(); ++column, columns += stride_)
-            for (std::size_t j = 0; j < kept.size(); ++j) columns[j] = columns[kept[j]];
+    void gather(std::size_t n) {
+        n_ = n;
+        if (n_ < FEWEST) return;
+        if (forest_.is_narrow())
+            primitives().gather_bytes(q_, forest_.n_columns(), row_.data(), n_, bytes_.data(), stride_);
+        else
+            primitives().gather_words(q_, forest_.n_columns(), row_.data(), n_, words_.data(), stride_);
     }
 
     // Nodes from ids; of the first splits alone, ids stand for other nodes than at the end of all.
