@@ -174,7 +174,8 @@ def compare(first: TreeOutputs, second: TreeOutputs, *, metric: MetricLike | Non
     of ``at_hand`` holds the difference of your two forests, as a paired test of two classifiers does. That of ``limit``
     covers other seeds too; it takes the trees of the two forests to be independent, and is a little too wide if one
     seed gave both the same bags. Out of bag and by cross-validation, both are an eighth wider than the losses of the
-    rows scatter, since rows also train the trees that predict each other. If you compare many settings, the best of them looks better than it is.
+    rows scatter, since rows also train the trees that predict each other. If you compare many settings, the best of
+    them looks better than it is.
 
     References
     ----------
