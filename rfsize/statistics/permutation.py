@@ -277,6 +277,7 @@ _DRAWS = 200  # of the noise-free importances
 _FORESTS = 10  # with the importances of a draw, which are compared in pairs
 _SPREADS = 2.0 ** np.arange(-3.0, 10.0)  # standard deviations in the mixture, in standard errors of a column
 _STEPS = 100  # iterations that fit the mixture
+_ROUNDING = 1e-12  # of products of vectors of length 1
 
 # Takes importances, shape (..., n_columns). Returns vectors of length 1, whose products say how alike two forests are.
 Similarity = Callable[[Floats], Floats]
@@ -315,7 +316,7 @@ def instability(block_losses: Floats, trees_per_block: float, similarity: Simila
         noise = generator.standard_normal((_FORESTS, n_blocks)) @ (scale * deviation)
         squares = (similarity(mean + by_size * noise).sum(axis=1) ** 2).sum(axis=1)
         losses[:] = 1.0 - (squares - _FORESTS) / (_FORESTS * (_FORESTS - 1.0))
-    replicates = np.maximum(replicates, 0.0)
+    replicates[replicates < _ROUNDING] = 0.0  # all forests alike: an interval from 0 holds a truth of 0
     return LossCurve(sizes, replicates.mean(axis=0), replicates)
 
 

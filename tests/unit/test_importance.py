@@ -206,6 +206,15 @@ def test_rank_correlations_and_shares_in_common_are_products() -> None:
     assert (top_columns(4)(first) * top_columns(4)(second)).sum(axis=1) == pytest.approx(shares)
 
 
+@pytest.mark.parametrize("n_columns", [4, 6, 9])
+def test_columns_far_apart_have_one_order(n_columns: int) -> None:
+    """Where no seed changes the order of the columns, the interval holds an instability of exactly 0."""
+    far_apart = 100.0 * np.arange(n_columns) + np.random.default_rng(0).normal(size=(20, n_columns))
+    for similarity in (centred_ranks, top_columns(3)):
+        curve = instability(far_apart, 5.0, similarity)
+        assert (curve.at(100), *curve.interval(100)) == (0.0, 0.0, 0.0)
+
+
 @pytest.mark.parametrize("similarity", [centred_ranks, top_columns(3)])
 def test_instability_of_known_losses(similarity: Callable[[np.ndarray], np.ndarray]) -> None:
     rng, truth = np.random.default_rng(0), np.array([3.0, 2.0, 1.0, 0.9, 0.2, 0.0, 0.0, 0.0])
