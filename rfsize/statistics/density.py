@@ -182,16 +182,17 @@ class MarginCells(NamedTuple):
     def log_likelihood(self, pi: Floats) -> Floats:
         """The log-likelihood of margins as if from votes, if a fraction π votes for the rival, or for the leader."""
         true, noise = math.pi / 2.0 - 2.0 * np.arcsin(np.sqrt(pi)), np.sqrt(self.n_trees)[:, None]
-        ahead = noise * (true - self.angle[:, None])
-        logs, far = -0.5 * ahead**2, self.far
-        # The normal law takes far longer than its density, and most cells of merged margins are near.
-        logs[far] = log_ndtr(ahead[far] if self.folded else np.sign(self.angle[far])[:, None] * ahead[far])
+
+        def on_side(true: Floats, sign: Floats | float = 1.0) -> Floats:
+            away = noise * (true - self.angle[:, None])
+            logs = -0.5 * away**2
+            # The normal law takes far longer than its density, and few cells of merged margins are far.
+            logs[self.far] = log_ndtr((sign * away)[self.far])
+            return np.asarray(logs)
+
         if self.folded:
-            behind = noise * (-true - self.angle[:, None])
-            mirrored = -0.5 * behind**2
-            mirrored[far] = log_ndtr(behind[far])
-            logs = np.logaddexp(logs, mirrored)
-        return logs
+            return np.asarray(np.logaddexp(on_side(true), on_side(-true)))
+        return on_side(true, np.sign(self.angle)[:, None])
 
 
 Cells = VoteCells | MarginCells
