@@ -22,7 +22,7 @@ import numpy as np
 
 from rfsize._util import Bools, Floats, Int64s
 from rfsize.counting.outputs import TreeOutputs, sums_of
-from rfsize.counting.sums import N_BLOCKS, N_FIRST
+from rfsize.counting.sums import N_BLOCKS
 from rfsize.statistics.curve import SEED
 from rfsize.statistics.metrics import Metric, predictions_for, value_or_nan, values_of
 from rfsize.statistics.row_errors import delete_group_covariance, without_groups
@@ -97,14 +97,14 @@ class ForestParts:
     @cached_property
     def whole(self) -> Floats:
         """The predictions of all parts together, shape (n_rows, n_outputs)."""
-        return self.predictions(np.ones((1, len(self.total))))[0]
+        return self.predictions_of(self.means(np.ones((1, len(self.total)))))[0]
 
-    def predictions(self, forests: Floats) -> Floats:
-        """The predictions of forests, shape (n_forests, n_rows, n_outputs).
+    def means(self, forests: Floats) -> Floats:
+        """The mean scores of forests, shape (n_forests, n_rows, n_scores).
 
         ``forests`` says which parts are in each, shape (n_forests, n_parts).
         """
-        return self.predictions_of(self._means(forests))
+        return np.asarray(np.tensordot(forests, self.total, 1) / np.tensordot(forests, self.n_scored, 1))
 
     def rotated(self, first: Int64s) -> ForestParts:
         """The same, where each row has another part ``first``; the others follow in turn."""
@@ -113,13 +113,13 @@ class ForestParts:
         return replace(self, total=total, n_scored=n_scored)
 
     def values(self, forests: Floats) -> Floats:
-        """The metric of each forest, shape (n_forests,); ``forests`` as in `predictions`."""
+        """The metric of each forest, shape (n_forests,); ``forests`` as in `means`."""
         return np.concatenate([values_of(self.metric, self.rows, predicted) for predicted in self._in_turn(forests)])
 
     def row_covariance(self, kinds: list[Floats]) -> Floats:
         """Covariance of the losses of forests of several kinds, over other rows or clusters of rows.
 
-        ``kinds`` are the forests of each kind, as in `predictions`; their losses are averaged. Returns an array of
+        ``kinds`` are the forests of each kind, as in `means`; their losses are averaged. Returns an array of
         shape (n_kinds, n_kinds).
         """
         if self.metric.influence is None:
@@ -160,10 +160,7 @@ class ForestParts:
             return (of_forests[start : start + step] for start in range(0, len(of_forests), step))
 
         for many in in_steps(forests, _CELLS_OF_SCORES):
-            yield from (self.predictions_of(mean) for mean in in_steps(self._means(many), _CELLS))
-
-    def _means(self, forests: Floats) -> Floats:
-        return np.tensordot(forests, self.total, 1) / np.tensordot(forests, self.n_scored, 1)
+            yield from (self.predictions_of(mean) for mean in in_steps(self.means(many), _CELLS))
 
 
 # Forests of few trees
@@ -232,8 +229,8 @@ def losses_of_few_trees(
 
 def mean_of_subforests(outputs: TreeOutputs, metric: Metric, n_trees: int) -> float:
     """The mean of a metric over forests of ``n_trees`` of the trees; many trees are taken in blocks."""
-    generator = np.random.default_rng(SEED)
-    if 2 * n_trees <= N_FIRST and 2 * n_trees <= len((trees := ForestParts.of_trees(outputs, metric)).total):
+    generator, trees = np.random.default_rng(SEED), ForestParts.of_trees(outputs, metric)
+    if 2 * n_trees <= len(trees.total):
         return float(trees.values(np.concatenate(_deals(len(trees.total), n_trees, generator))).mean())
     votes_per_row = max(1.0, float(sums_of(outputs).blocks.n_scored.sum(axis=1).mean()))
     n_blocks = min(N_BLOCKS, max(1, round(N_BLOCKS * n_trees / votes_per_row)))
