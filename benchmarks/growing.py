@@ -13,8 +13,9 @@ of T* of 5000 trees. At least 100 trees are trained.
 
 --trees is the size of the large forest, by default 5000. With --cost, trainings of 1000 --trees with --leaves on
 --rows, with and without the callback, alternate; with --data it gets the rows. Alpha is out of reach, so no training
-stops early. CPU time is valid with OMP_NUM_THREADS=1. Two equal trainings differ by several per cent, so the CPU time
-inside the callback is measured too, as a share of the training around it.
+stops early. CPU time is valid with OMP_NUM_THREADS=1 and OMP_WAIT_POLICY=PASSIVE, without which threads of LightGBM
+that wait use the processor. Two equal trainings differ by several per cent, so the CPU time inside the callback is
+measured too, as a share of the training around it.
 """
 
 from __future__ import annotations

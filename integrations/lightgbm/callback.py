@@ -138,7 +138,7 @@ class SizeCallback:
     10,000 rows it reads the first 104 trees and then 8 of every 32; for a metric it reads every tree.
 
     It takes 5 to 10 % of a long training (1000 trees of 255 leaves on 100,000 rows). Beside a short one it weighs
-    more: a second beside 300 trees of 31 leaves on 20,000 rows, which LightGBM alone trains in half a second.
+    more: 0.8 s beside 300 trees of 31 leaves on 20,000 rows, which LightGBM alone trains in 0.9 s of processor time.
 
     You can combine it with early stopping: whichever stops first ends the training. If early stopping ends it, this
     callback cannot warn, so look at ``report_.enough``.
@@ -239,7 +239,8 @@ class SizeCallback:
         logs = self.log_every > 0 and trees % self.log_every == 0 and forests.can_tell
         if trees < rule.next_size and not logs:
             return None
-        report = rule.update(trees, partial(forests.report, interval=logs))
+        is_last = trees == rule.max_trees  # its report is final, with an interval
+        report = rule.update(trees, partial(forests.report, interval=logs or is_last))
         self._error = None
         if report is None:
             return None

@@ -98,13 +98,13 @@ class ModelText:
     @classmethod
     def read(cls, text: str) -> ModelText:
         """Take ``Booster.model_to_string()`` apart."""
-        head, *trees = text.partition("\nend of trees")[0].split("\nTree=")
+        head = text.partition("\nend of trees")[0].partition("\nTree=")[0]
         parameters = text.partition("\nparameters:\n")[2].partition("\nend of parameters")[0]
         pairs = (line.strip("[]").partition(": ")[::2] for line in parameters.split("\n"))
         categories = text.rpartition("\npandas_categorical:")[1:]  # only the Python package writes this line
         return cls(
             _lines(head),
-            tuple(_lines(tree.partition("\n")[2]) for tree in trees),
+            tree_lines(text),
             {name: value for name, value in pairs if name},
             (json.loads(categories[1].partition("\n")[0]) if categories[0] else None) or [],
         )
@@ -162,6 +162,12 @@ class ModelText:
         n_features = sum(kind != "none" for kind in self.header["feature_infos"].split(" "))
         bag_sizes, parameters = n_rows[:: self.trees_per_iteration], with_exact_fractions(self.parameters, params)
         return Sampling(parameters, self.objective, n_features, self.trees_per_iteration, bag_sizes)
+
+
+def tree_lines(text: str) -> tuple[dict[str, str], ...]:
+    """The lines of each tree by their names, as in `ModelText`, without what the text says of the model."""
+    _, *trees = text.partition("\nend of trees")[0].split("\nTree=")
+    return tuple(_lines(tree.partition("\n")[2]) for tree in trees)
 
 
 def _lines(text: str) -> dict[str, str]:

@@ -28,7 +28,7 @@ from rfsize.counting.sums import Sums
 from rfsize.counting.task import Task
 from rfsize.exceptions import InbagError
 from rfsize.integrations.lightgbm.bags import Draws, rebuilt_bags
-from rfsize.integrations.lightgbm.model import LightGbmForest, ModelText, forest_of, leaves_of
+from rfsize.integrations.lightgbm.model import LightGbmForest, forest_of, leaves_of, tree_lines
 from rfsize.models.bags import Bags, Layout
 from rfsize.models.ensemble import LeafIds
 from rfsize.models.link import Link, Predictor
@@ -321,7 +321,7 @@ class PredictedVotes(VotesInTraining):
         if not self._is_read(tree) or n_before != tree:
             return
         text = self.booster.model_to_string(start_iteration=tree, num_iteration=1)
-        leaves, link = [leaves_of(of_class) for of_class in ModelText.read(text).trees], self.forest.link
+        leaves, link = [leaves_of(of_class) for of_class in tree_lines(text)], self.forest.link
         hidden = self._inbag(tree, leaves)
         # Later trees without splits are in the predictions of the finished forest, but not in those of the training.
         is_missing = [n_before > 0 and value.size == 1 for value, _ in leaves]

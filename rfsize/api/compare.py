@@ -233,7 +233,7 @@ def _loss(name: MetricLike, outputs: TreeOutputs) -> tuple[MetricLoss, float, st
     check_votes(counted, loss_of(name))
     metric = metric_of(name, counted)
     check_direction(metric)
-    loss = metric_loss(counted, metric, of_all_sizes=False)
+    loss = metric_loss(counted, metric, of_all_sizes=False, of_seeds=False)
     of_seeds = shared_error(ForestParts.of_blocks(counted, metric, WITHOUT_ONE))
     return loss, of_seeds, problem_of(loss, metric, counted)
 

@@ -280,7 +280,7 @@ def _score(outputs: TreeOutputs, metric: Metric) -> OobScore:
 def _loss(outputs: TreeOutputs, metric: Metric) -> MetricLoss:
     """What the metric loses with few trees: by the law of the loss, or by halves if the rows have few votes."""
     try:
-        return metric_loss(outputs, metric, of_all_sizes=False)
+        return metric_loss(outputs, metric, of_all_sizes=False, of_seeds=False)
     except FewVotesError:
         return loss_of_halves(outputs, metric)
 

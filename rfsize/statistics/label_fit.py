@@ -364,14 +364,14 @@ def _disagreement_of_few(blocks: Blocks, cut: float, n_trees: int, *, of_scores:
     enough = n_first >= 2 * n_trees
     if not len(enough) or enough.mean() < 0.2:
         return math.nan
-    blocks, n_first = blocks.where(enough), n_first[enough]
-    n_rows, n_kept, n_scores = blocks.first.shape
-    n_forests = n_kept // n_trees
-    trees, whole = blocks.first, blocks.scores.mean
+    n_first, n_votes = n_first[enough], blocks.scores.n_votes[enough]
+    n_forests = blocks.first.shape[1] // n_trees
+    trees, whole = blocks.first[enough, : n_forests * n_trees], blocks.scores.mean[enough]
+    n_rows, _, n_scores = trees.shape
     if not of_scores:
-        trees, whole = np.eye(n_scores)[leading(trees, cut)], blocks.counts.astype(np.float64)
-    forests = trees[:, : n_forests * n_trees].reshape(n_rows, n_forests, n_trees, n_scores).mean(axis=2)
+        trees, whole = np.eye(n_scores)[leading(trees, cut)], blocks.counts[enough].astype(np.float64)
+    forests = trees.reshape(n_rows, n_forests, n_trees, n_scores).mean(axis=2)
     differs = leading(forests, cut) != leading(whole, cut)[:, None]
     weight = (np.arange(1, n_forests + 1) * n_trees <= n_first[:, None]).astype(np.float64)
-    beyond = 1.0 / np.sqrt(1.0 - n_trees / np.maximum(blocks.scores.n_votes, 2 * n_trees))
+    beyond = 1.0 / np.sqrt(1.0 - n_trees / np.maximum(n_votes, 2 * n_trees))
     return float(np.sum(weight * differs * beyond[:, None]) / weight.sum())

@@ -57,7 +57,8 @@ def estimate_metric(outputs: TreeOutputs, criterion: Criterion, *, interval: boo
     metric = metric_of(criterion.metric, outputs)
     check_direction(metric)
     blocks = sums_of(outputs).blocks
-    loss = metric_loss(outputs, metric, in_brief=is_brief(criterion, len(blocks.rows)) or not interval)
+    in_brief = is_brief(criterion, len(blocks.rows)) or not interval
+    loss = metric_loss(outputs, metric, of_seeds=interval, in_brief=in_brief)
     n_without = int(np.count_nonzero((blocks.n_scored.sum(axis=1) == 0).any(axis=1)))
     votes_problem, lacks = problem_of_votes(outputs, loss.votes_per_row, n_without, len(blocks.rows), FEWEST_VOTES)
     problem, n_trees = problem_of(loss, metric, outputs), math.inf

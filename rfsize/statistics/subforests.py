@@ -32,7 +32,7 @@ SIZES = (1, 2, 3, 5, 9, 19, 37)
 """Sizes of forests of few trees."""
 
 _FORESTS, _FORESTS_OF_ROWS = 24, 4  # fewest forests of each size, and how many of them compute each row's influence
-_CELLS = 1 << 18  # numbers that are predicted at a time
+_CELLS, _CELLS_OF_SCORES = 1 << 18, 1 << 22  # numbers that are predicted at a time, and that are averaged at a time
 _FEW_ROWS = 0.05  # share of the rows that may have fewer trees than are dealt
 # Scatter between seeds that the estimate does not include, as a share of what single trees lose.
 _MODEL_ERROR = 0.1
@@ -68,7 +68,8 @@ class ForestParts:
         """From scores on the rows of the blocks that ``on`` marks."""
         rows = sums_of(outputs).blocks.rows[on]
         clusters = outputs.groups.units_of(rows)
-        return cls(metric, predictions_for(outputs, metric), rows, clusters, total, n_scored)
+        arrays = np.ascontiguousarray(total), np.ascontiguousarray(n_scored)  # or each product of them copies them
+        return cls(metric, predictions_for(outputs, metric), rows, clusters, *arrays)
 
     @classmethod
     def of_blocks(cls, outputs: TreeOutputs, metric: Metric, forests: Floats) -> ForestParts:
@@ -79,26 +80,32 @@ class ForestParts:
         return cls.of(outputs, metric, on, blocks.total.swapaxes(0, 1)[:, on], n_scored[:, on])
 
     @classmethod
-    def of_trees(cls, outputs: TreeOutputs, metric: Metric) -> ForestParts:
-        """Single trees: as many as nearly all rows with a weight have, on the rows that have as many."""
+    def of_trees(cls, outputs: TreeOutputs, metric: Metric, enough: int | None = None) -> ForestParts:
+        """Single trees: as many as nearly all rows with a weight have, on the rows that have as many.
+
+        With ``enough``, one in so many rows is taken that the smaller classes together keep as many as are enough.
+        """
         blocks = sums_of(outputs).blocks
         on, n_first = metric.weight[blocks.rows] > 0.0, blocks.n_first.min(axis=1)
+        if enough is not None:
+            truth, n_rows = metric.truth[blocks.rows[on]], np.count_nonzero(on)
+            largest = np.unique(truth, return_counts=True)[1].max() if len(outputs.classes) else n_rows // 2
+            on &= np.arange(len(on)) % max(1, (n_rows - largest) // enough) == 0
         n_trees = int(np.quantile(n_first[on], _FEW_ROWS, method="lower"))
         on &= n_first >= n_trees
-        first = np.ascontiguousarray(blocks.first[on, :n_trees].swapaxes(0, 1))
-        return cls.of(outputs, metric, on, first, np.ones((n_trees, 1, 1)))
+        return cls.of(outputs, metric, on, blocks.first[on, :n_trees].swapaxes(0, 1), np.ones((n_trees, 1, 1)))
 
     @cached_property
     def whole(self) -> Floats:
         """The predictions of all parts together, shape (n_rows, n_outputs)."""
-        return self.predictions(np.ones((1, len(self.total))))[0]
+        return self.predictions_of(self.means(np.ones((1, len(self.total)))))[0]
 
-    def predictions(self, forests: Floats) -> Floats:
-        """The predictions of forests, shape (n_forests, n_rows, n_outputs).
+    def means(self, forests: Floats) -> Floats:
+        """The mean scores of forests, shape (n_forests, n_rows, n_scores).
 
         ``forests`` says which parts are in each, shape (n_forests, n_parts).
         """
-        return self.predictions_of(np.tensordot(forests, self.total, 1) / np.tensordot(forests, self.n_scored, 1))
+        return np.asarray(np.tensordot(forests, self.total, 1) / np.tensordot(forests, self.n_scored, 1))
 
     def rotated(self, first: Int64s) -> ForestParts:
         """The same, where each row has another part ``first``; the others follow in turn."""
@@ -107,13 +114,13 @@ class ForestParts:
         return replace(self, total=total, n_scored=n_scored)
 
     def values(self, forests: Floats) -> Floats:
-        """The metric of each forest, shape (n_forests,); ``forests`` as in `predictions`."""
+        """The metric of each forest, shape (n_forests,); ``forests`` as in `means`."""
         return np.concatenate([values_of(self.metric, self.rows, predicted) for predicted in self._in_turn(forests)])
 
     def row_covariance(self, kinds: list[Floats]) -> Floats:
         """Covariance of the losses of forests of several kinds, over other rows or clusters of rows.
 
-        ``kinds`` are the forests of each kind, as in `predictions`; their losses are averaged. Returns an array of
+        ``kinds`` are the forests of each kind, as in `means`; their losses are averaged. Returns an array of
         shape (n_kinds, n_kinds).
         """
         if self.metric.influence is None:
@@ -144,10 +151,17 @@ class ForestParts:
         return delete_group_covariance(np.stack(losses, axis=1))
 
     def _in_turn(self, forests: Floats) -> Iterator[Floats]:
-        """The predictions of a few forests at a time, so that they stay in the processor's cache."""
-        at_once = max(1, _CELLS // self.whole.size)
-        for start in range(0, len(forests), at_once):
-            yield self.predictions(forests[start : start + at_once])
+        """The predictions of a few forests at a time, so that they stay in the processor's cache.
+
+        They are made from mean scores of many forests at a time, because each product reads the scores of all parts.
+        """
+
+        def in_steps(of_forests: Floats, cells: int) -> Iterator[Floats]:
+            step = max(1, cells // self.whole.size)
+            return (of_forests[start : start + step] for start in range(0, len(of_forests), step))
+
+        for many in in_steps(forests, _CELLS_OF_SCORES):
+            yield from (self.predictions_of(mean) for mean in in_steps(self.means(many), _CELLS))
 
 
 # Forests of few trees
@@ -179,7 +193,7 @@ class SubforestLoss(NamedTuple):
 
 
 def losses_of_few_trees(
-    outputs: TreeOutputs, metric: Metric, *, below: float, sizes: Sequence[int]
+    outputs: TreeOutputs, metric: Metric, *, below: float, sizes: Sequence[int], enough: int | None = None
 ) -> list[SubforestLoss]:
     """The losses of forests of 1, 2, 3, … trees.
 
@@ -191,8 +205,10 @@ def losses_of_few_trees(
         The size from which on blocks of trees show the loss.
     sizes : sequence of int
         Numbers of trees; of these, the ones below ``below`` and up to half of the trees kept are measured.
+    enough : int, optional
+        How many rows are enough, as in `ForestParts.of_trees`.
     """
-    trees = ForestParts.of_trees(outputs, metric)
+    trees = ForestParts.of_trees(outputs, metric, enough)
     n_trees = len(trees.total)
     sizes = [size for size in sizes if size < below and 2 * size <= n_trees]
     if not sizes:
