@@ -302,15 +302,17 @@ def oob_importance(
     >>> [column.name for column in rfsize.oob_importance(forest, X, y, metric="auc", columns=sets).columns]
     ['area', 'texture']
     """
-    outputs = known_out_of_bag(model, X, y, groups, metric)
+    outputs = known_out_of_bag(
+        model, X, y, groups, metric, check_more=lambda task: _sets_of_columns(columns, _feature_names(task))
+    )
     if metric is None:
         metric = "brier" if len(outputs.classes) else "r2"
     resolved = metric_of(metric, outputs)
     check_direction(resolved)
     task = task_of(outputs)
+    sets = _sets_of_columns(columns, _feature_names(task))
     give(learning_rate_of(task.forest, labels_at=task.threshold if resolved.name == "accuracy" else None))
     coverage_of_means(outputs).check(f"what the {resolved.label} loses")
-    sets = _sets_of_columns(columns, _feature_names(task))
     losses = permutation_losses(outputs, resolved, list(sets.values()))
     return Importances(
         columns=_ranked(list(sets), losses),

@@ -13,8 +13,8 @@ is used between 0 and 1, and a logarithmic scale for other metrics.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -227,9 +227,19 @@ def oob_score(
 
 
 def known_out_of_bag(
-    model: Any, X: Any, y: Any, groups: Any, metric: MetricLike | None, *, has_loss: bool = True
+    model: Any,
+    X: Any,
+    y: Any,
+    groups: Any,
+    metric: MetricLike | None,
+    *,
+    has_loss: bool = True,
+    check_more: Callable[[Task], Any] = lambda task: None,
 ) -> TreeOutputs:
-    """The trees' outputs out of bag on the training rows, with the truth of the rows, which the metric fits."""
+    """The trees' outputs out of bag on the training rows, with the truth of the rows, which the metric fits.
+
+    ``check_more`` refuses what else does not fit, before bags are drawn.
+    """
     if y is None and (not isinstance(model, TreeOutputs) or model.y is None):
         raise ValueError("y is missing: a score needs the truth of the training rows")
     if isinstance(model, TreeOutputs):
@@ -243,7 +253,14 @@ def known_out_of_bag(
     else:
         if X is None:
             raise ValueError("X is missing: give all training rows, in the order of training")
-        check = check_truth if metric is None else partial(check_metric, metric, has_loss=has_loss)
+
+        def check(task: Task) -> None:
+            if metric is None:
+                check_truth(task)
+            else:
+                check_metric(metric, task, has_loss=has_loss)
+            check_more(task)
+
         outputs = collect_outputs(Task.of(model, X, y, oob=True, groups=groups, check=check), means=True)
     return outputs
 
