@@ -22,11 +22,12 @@ A tree is no sum of effects of single rows. What k rows do together, V counts k 
 jackknife estimate of variance." The Annals of Statistics 9(3), 586-596). How much they do together depends on how the
 trees are grown, above all on how many columns a split may choose from: where few are drawn, chance splits more than
 rows do. The forest shows it by V/v, the share that single rows have in the scatter of the trees: without replacement V
-is divided by 1 + 2.25·V/v, of all rows together. That is 1.1 to 1.3 times the real V where V/v is 0.05 to 0.15, and 1.6
-to 1.9 times where it is 0.3 to 0.4. A bootstrap misses that rows drawn twice are much like rows drawn once, which about
-makes up for it: with ℓ rows in a leaf, V is 0.86 times the real one in trees of small leaves, 1.2 times in others, and
-is multiplied by 1.2 − 0.4·ℓ/(ℓ + 5). Both were fitted to real variances of forests on made problems: of LightGBM and
-XGBoost with fractions of 0.3 to 0.8 the first, of scikit-learn the second. `benchmarks/agreement.py` measures others.
+is divided by 1 + 5.6·m²·V/v, of all rows together. At m = 0.632 it is 1.1 to 1.3 times the real one where V/v is 0.05
+to 0.15, and 1.6 to 1.9 times where it is 0.3 to 0.4. A bootstrap misses that rows drawn twice are much like rows drawn
+once, which about makes up for it: with ℓ rows in a leaf, V is 0.86 times the real one in trees of small leaves, 1.2
+times in others, and is multiplied by 1.2 − 0.4·ℓ/(ℓ + 5). Both were fitted to real variances of forests on made
+problems: of LightGBM and XGBoost with fractions of 0.3 to 0.8 the first, of scikit-learn the second.
+`benchmarks/agreement.py` measures others.
 
 Of B trees, each Cᵢ has an error with the variance wᵢ·v·(B − 1)/B². Their squares add up to the Monte Carlo bias, which
 is taken off. What remains of it is noise with a variance of 2·bias²/n. It hides the V of single rows where there are
@@ -60,7 +61,7 @@ ROWS = 2000
 
 _MOST_PRODUCTS = 100_000_000_000
 
-_TOGETHER = 2.25  # see above
+_TOGETHER = 5.6  # see above
 
 # Numbers of draws are uneven if their variance over rows exceeds that of chance by this factor.
 _UNEVEN = 1.5
@@ -137,7 +138,7 @@ class TrainingBags:
         if n_leaves is not None and is_counted:
             in_leaf = mean.sum(axis=0).mean() / n_leaves
             factor *= np.sqrt(1.2 - 0.4 * in_leaf / (in_leaf + 5.0))
-        together = _TOGETHER if n_leaves is not None and not is_counted else 0.0
+        together = _TOGETHER * mean.mean() ** 2 if n_leaves is not None and not is_counted else 0.0
         return cls(take, factor, factor**2 * variance, units, together)
 
     @property

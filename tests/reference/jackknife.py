@@ -61,8 +61,8 @@ def sampling_variance(
     """What another training set brings to one prediction of one row, without the Monte Carlo bias; and that bias.
 
     Scores have the shape (n_trees, n_scores). Which trees may score the row, (n_trees, n_bags), and how often the
-    training rows were drawn, (n_trees, n_rows, n_bags), have one bag for each score or for all. If rows were drawn several
-    times, it depends on how many are in a leaf.
+    training rows were drawn, (n_trees, n_rows, n_bags), have one bag for each score or for all. If rows
+    were drawn several times, it depends on how many are in a leaf.
     """
     n_trees, n_rows, n_bags = drawn.shape
     means, spreads = drawn.mean(axis=0), drawn.var(axis=0, ddof=1)

@@ -143,7 +143,7 @@ def test_pooled_variances_are_those_of_rows(kind: str) -> None:
 
 
 def test_what_rows_do_together_counts_once() -> None:
-    """Without replacement, V of all rows is divided by 1 + 2.25·V/v; row by row restated in plain loops."""
+    """Without replacement, V of all rows is divided by 1 + 5.6·m²·V/v; row by row restated in plain loops."""
     X, rng = np.random.default_rng(3).normal(size=(50, 4)), np.random.default_rng(4)
     y, bags = X[:, 0] + X[:, 1] * X[:, 2] + 0.1 * rng.normal(size=50), {"subsample": 0.6, "subsample_freq": 1}
     model = LGBMRegressor(boosting_type="rf", n_estimators=80, min_child_samples=3, verbose=-1, **bags).fit(X, y)
@@ -157,7 +157,9 @@ def test_what_rows_do_together_counts_once() -> None:
     by_rows, by_tree = np.mean(moved), np.mean(scatter)
     pooled = pooled_variances(rfsize.tree_outputs(model, X, y, oob=True))
     assert pooled is not None
-    assert (pooled.by_tree, pooled.by_rows) == pytest.approx((by_tree, by_rows / (1.0 + 2.25 * by_rows / by_tree)))
+    assert (pooled.by_tree, pooled.by_rows) == pytest.approx(
+        (by_tree, by_rows / (1.0 + 5.6 * drawn.mean() ** 2 * by_rows / by_tree))
+    )
 
 
 def test_some_rows_stand_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
