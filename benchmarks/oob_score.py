@@ -2,6 +2,7 @@
 
     python benchmarks/oob_score.py --forests 6
     python benchmarks/oob_score.py --compare --forests 2
+    python benchmarks/oob_score.py --compare --unseen --forests 5
 
 Each forest gets a new draw of its problem, with 150 to 5,000 training rows and 30 to 300 trees; those with "few votes"
 are scikit-learn's of up to 1,500 rows, with random leaves, bags of 15, 25 or 40 % of the rows or all, and often bags by
@@ -18,7 +19,7 @@ training rows. The truth at hand is the difference of their metrics on fresh row
 trees of other seeds in place of each, and what forests of 100 of them lose against all is extrapolated. Printed, for
 each metric and each value of what was varied: how many 95 % intervals contain the truth, at hand and of the limit, with
 a 95 % interval over forests; the length of the latter beside that of two scores taken as independent; and how often it
-tells settings apart, and a setting from itself.
+tells settings apart, and a setting from itself. With --unseen, the problems are those by which no method was chosen.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ from problems import (
     CORNERS,
     FRAMEWORKS,
     PROBLEMS,
+    UNSEEN,
     Problem,
+    Rows,
     corner,
     forest,
     in_turn,
@@ -106,11 +109,19 @@ def print_score(name: str, records: pd.DataFrame) -> None:
     print_line(name, marks, f"{np.mean(high < fresh):.1%}", f"{np.mean(low > fresh):.1%}", *off, spread)
 
 
+def rows_of(problem: Problem, n_rows: int, rng: np.random.Generator) -> tuple[Rows, Rows]:
+    """Rows to train on, with at least eight of each class, and fresh ones of the same law."""
+    while True:
+        X, y = problem(n_rows + FRESH, rng)
+        if np.bincount(y[:n_rows], minlength=y.max() + 1).min() >= 8:
+            return (X[:n_rows], y[:n_rows]), (X[n_rows:], y[n_rows:])
+
+
 def compared(problem: Problem, framework: str, seed: int) -> Iterator[dict[str, Any]]:
     """The comparison of two forests by each metric, beside the truth."""
     rng = np.random.default_rng([seed, *problem.__name__.encode(), FRAMEWORKS.index(framework)])
     n_rows, fewer, share = int(rng.choice((150, 300, 600, 1200))), rng.random() < 0.75, rng.random() < 0.5
-    (X, y), (X_fresh, y_fresh) = problem(n_rows, rng), problem(20_000, rng)
+    (X, y), (X_fresh, y_fresh) = rows_of(problem, n_rows, rng)
 
     def forests(leaves: int, seeds: Sequence[int]) -> list[Any]:
         return [forest(framework, 100, of, leaves=leaves).fit(X, y) for of in seeds]
@@ -147,7 +158,8 @@ def compared(problem: Problem, framework: str, seed: int) -> Iterator[dict[str, 
 
 def print_compared(options: argparse.Namespace) -> None:
     """Print a line for all comparisons, for each metric, and for each value of what was varied."""
-    cases = product(range(options.first, options.first + options.forests), PROBLEMS.values(), options.frameworks)
+    problems = UNSEEN if options.unseen else PROBLEMS.values()
+    cases = product(range(options.first, options.first + options.forests), problems, options.frameworks)
     records = pd.DataFrame(of for seed, problem, framework in cases for of in compared(problem, framework, seed))
     groups = [("**all**", records)]
     groups += [of for field in ("metric", "problem", "framework", "rows") for of in records.groupby(field)]
@@ -161,7 +173,7 @@ def print_compared(options: argparse.Namespace) -> None:
 
 def main() -> None:
     """Print the table of scores, or of comparisons."""
-    options = parser(__doc__, forests=6, seed=2024, jobs=1, compare=False, first=0).parse_args()
+    options = parser(__doc__, forests=6, seed=2024, jobs=1, compare=False, unseen=False, first=0).parse_args()
     warnings.simplefilter("ignore")
     (print_compared if options.compare else print_scores)(options)
 

@@ -344,6 +344,59 @@ def slices(n_rows: int, generator: np.random.Generator) -> Rows:
     return X, (turn * int(generator.integers(3, 10))).astype(np.int64) % 2
 
 
+def board(n_rows: int, generator: np.random.Generator) -> Rows:
+    """A chessboard of two to four fields a side in two of five uniform columns; 5 to 30 % of the labels are wrong."""
+    X, n_fields = generator.uniform(size=(n_rows, 5)), int(generator.integers(2, 5))
+    field = np.floor(X[:, :2] * n_fields).sum(axis=1).astype(np.int64)
+    return X, (field % 2) ^ (generator.random(n_rows) < generator.uniform(0.05, 0.3))
+
+
+def three_by_order(n_rows: int, generator: np.random.Generator) -> Rows:
+    """The lower half, the next 30 % and the upper 20 % of a number with noise, of four of seven normal columns."""
+    X, noise = generator.normal(size=(n_rows, 7)), generator.uniform(0.3, 1.5) * generator.normal(size=n_rows)
+    signal = X[:, 0] + np.abs(X[:, 1]) + X[:, 2] * X[:, 3] + noise
+    return X, np.searchsorted(np.quantile(signal, [0.5, 0.8]), signal)
+
+
+def counts(n_rows: int, generator: np.random.Generator) -> Rows:
+    """A logistic law of six columns of counts, each row and column with a rate of its own."""
+    X = generator.poisson(generator.gamma(2.0, 1.0, (n_rows, 6))).astype(np.float64)
+    apart = (X[:, 0] - X[:, 1]) * generator.uniform(0.3, 1.0)
+    return X, logistic(apart + 0.5 * (X[:, 2] > 3) * X[:, 3] - 0.5, generator)
+
+
+def tree_of_chances(n_rows: int, generator: np.random.Generator) -> Rows:
+    """A tree of sixteen leaves on ten normal columns, each with a chance of its own, often near 0 or 1."""
+    X, leaf = generator.normal(size=(n_rows, 10)), np.zeros(n_rows, dtype=np.int64)
+    for depth in range(4):
+        column, cut = generator.integers(0, 10, 2**depth), 0.5 * generator.normal(size=2**depth)
+        leaf = 2 * leaf + (X[np.arange(n_rows), column[leaf]] > cut[leaf])
+    return X, (generator.random(n_rows) < generator.beta(0.5, 0.5, 16)[leaf]).astype(np.int64)
+
+
+def turned_moons(n_rows: int, generator: np.random.Generator) -> Rows:
+    """Two half circles that reach into each other, with noise, seen in six columns."""
+    y = (generator.random(n_rows) < generator.uniform(0.2, 0.5)).astype(np.int64)
+    angle, side = np.pi * generator.random(n_rows), np.where(y, -1.0, 1.0)
+    flat = np.column_stack([y + side * np.cos(angle), 0.5 * y + side * np.sin(angle)])
+    flat += generator.uniform(0.15, 0.5) * generator.normal(size=(n_rows, 2))
+    return flat @ generator.normal(size=(2, 6)) + 0.1 * generator.normal(size=(n_rows, 6)), y
+
+
+def smooth_law(n_rows: int, generator: np.random.Generator) -> Rows:
+    """A logistic law of waves in four of eight uniform columns, two of them together."""
+    X, (shift, slope) = generator.random((n_rows, 8)), generator.normal(size=2)
+    waves = 3.0 * np.sin(4.0 * X[:, 0] + shift) + 2.0 * np.cos(5.0 * X[:, 1] * X[:, 2])
+    return X, logistic(waves + slope * X[:, 3] - 1.0, generator)
+
+
+def skewed_clouds(n_rows: int, generator: np.random.Generator) -> Rows:
+    """Five clouds in six columns with exponential noise, of 30, 30, 20, 10 and 10 % of the rows."""
+    centre = generator.normal(size=(5, 6)) * generator.uniform(0.5, 1.2)
+    y = generator.choice(5, n_rows, p=[0.3, 0.3, 0.2, 0.1, 0.1])
+    return centre[y] + generator.exponential(size=(n_rows, 6)), y
+
+
 def logistic(score: Array, generator: np.random.Generator) -> Array:
     """Classes drawn by a logistic law."""
     return (generator.random(len(score)) < expit(score)).astype(np.int64)
@@ -362,6 +415,11 @@ def corner(number: int, rng: np.random.Generator, fresh: int, most: int = 5000) 
 CORNERS: tuple[Problem, ...] = (
     *(xor, heavy_tails, pairs_of_codes, one_to_five_percent, neighbours, uneven_clouds, steps, amounts, islands),
     slices,
+)
+
+# By which no method was chosen.
+UNSEEN: tuple[Problem, ...] = (
+    *(board, three_by_order, counts, tree_of_chances, turned_moons, smooth_law, skewed_clouds),
 )
 
 TWO_CLASSES = (
