@@ -295,10 +295,18 @@ def oob_importance(
     >>> [column.name for column in rfsize.oob_importance(forest, X, y, metric="auc", columns=sets).columns]
     ['area', 'texture']
     """
-    outputs, on_rows = known_out_of_bag(model, X, y, groups, metric, "brier", has_loss=True)
-    task = task_of(outputs)
+    outputs, on_rows = known_out_of_bag(
+        model,
+        X,
+        y,
+        groups,
+        metric,
+        "brier",
+        has_loss=True,
+        check_more=lambda task: _sets_of_columns(columns, _feature_names(task)),
+    )
+    sets = _sets_of_columns(columns, _feature_names(task_of(outputs)))
     coverage_of_means(outputs).check(f"what the {on_rows.label} loses")
-    sets = _sets_of_columns(columns, _feature_names(task))
     losses = permutation_losses(outputs, on_rows, list(sets.values()))
     return Importances(
         columns=_ranked(list(sets), losses),
@@ -310,7 +318,11 @@ def oob_importance(
         groups=outputs.groups.by,
         copied=outputs.groups.copied,
         block_losses=losses.block_losses,
-        warnings=(*dependence_of(task.forest), *warning_of_copies(outputs.groups), *_warning_of_few(on_rows, outputs)),
+        warnings=(
+            *dependence_of(task_of(outputs).forest),
+            *warning_of_copies(outputs.groups),
+            *_warning_of_few(on_rows, outputs),
+        ),
     )
 
 

@@ -13,8 +13,8 @@ is used between 0 and 1, and a logarithmic scale for other metrics.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -221,11 +221,20 @@ def oob_score(
 
 
 def known_out_of_bag(
-    model: Any, X: Any, y: Any, groups: Any, metric: MetricLike | None, of_classes: str = "accuracy", *, has_loss: bool
+    model: Any,
+    X: Any,
+    y: Any,
+    groups: Any,
+    metric: MetricLike | None,
+    of_classes: str = "accuracy",
+    *,
+    has_loss: bool,
+    check_more: Callable[[Task], Any] = lambda task: None,
 ) -> tuple[TreeOutputs, Metric]:
     """The trees' outputs out of bag on the training rows, and the metric with their truth; warns of learning rates.
 
     Without a metric it is the one named ``of_classes``, or R². With ``has_loss`` it must have a better direction.
+    ``check_more`` refuses what else does not fit, before bags are drawn.
     """
     if y is None and (not isinstance(model, TreeOutputs) or model.y is None):
         raise ValueError("y is missing: a score needs the truth of the training rows")
@@ -239,7 +248,14 @@ def known_out_of_bag(
     elif X is None:
         raise ValueError("X is missing: give all training rows, in the order of training")
     else:
-        check = check_truth if metric is None else partial(check_metric, metric, has_loss=has_loss)
+
+        def check(task: Task) -> None:
+            if metric is None:
+                check_truth(task)
+            else:
+                check_metric(metric, task, has_loss=has_loss)
+            check_more(task)
+
         outputs = collect_outputs(Task.checked(model, X, y, oob=True, groups=groups, check=check), means=True)
     on_rows = metric_of(usual_metric(outputs, of_classes) if metric is None else metric, outputs)
     if has_loss:

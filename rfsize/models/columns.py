@@ -56,8 +56,8 @@ def places_of(names: Sequence[str] | None, n_columns: int, columns: Columns, *, 
     """
     if columns.names is None or names is None:
         if n_columns != columns.n_features:
-            trained_on = f"the model was trained on {columns.n_features} features, and their names are not known"
-            raise ValueError(f"X has {n_columns} columns, and {trained_on}: give these columns alone, in order")
+            trained_on = f"the model was trained on {columns.n_features} features without names"
+            raise ValueError(f"X has {n_columns} columns, but {trained_on}: give these columns alone, in order")
         return None
     if columns.conventions is not None and columns.conventions.spaces_become_underscores:
         names = [name.replace(" ", "_") for name in names]

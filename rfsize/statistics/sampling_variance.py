@@ -19,12 +19,15 @@ Without replacement wᵢ = mᵢ·(1 − mᵢ), and mᵢ/wᵢ = n/(n − s) is th
     Journal of the American Statistical Association 113(523), 1228-1242.
 
 A tree is no sum of effects of single rows. What k rows do together, V counts k times (B. Efron, C. Stein (1981). "The
-jackknife estimate of variance." The Annals of Statistics 9(3), 586-596). Without replacement it is 1 to 1.3 times the
-real one in small bags, but 1.4 to 1.7 times at m = 0.632 and 1.6 to 2.1 times at 0.8, the more so the fewer rows ℓ are
-in a leaf: (mᵢ/wᵢ)² is multiplied by 1 − r·mᵢ², where r = 1/2 + 1/2 / (1 + ℓ/10). A bootstrap misses that rows drawn
-twice are much like rows drawn once, which about makes up for it: V is 0.86 times the real one in trees of small leaves,
-1.2 times in others, and is multiplied by 1.2 − 0.4·ℓ/(ℓ + 5). These numbers were fitted to real variances of forests of
-LightGBM, XGBoost and scikit-learn on two made problems; `benchmarks/agreement.py` measures them on others.
+jackknife estimate of variance." The Annals of Statistics 9(3), 586-596). How much they do together depends on how the
+trees are grown, above all on how many columns a split may choose from: where few are drawn, chance splits more than
+rows do. The forest shows it by V/v, the share that single rows have in the scatter of the trees: without replacement V
+is divided by 1 + 5.6·m²·V/v, of all rows together. At m = 0.632 it is 1.1 to 1.3 times the real one where V/v is 0.05
+to 0.15, and 1.6 to 1.9 times where it is 0.3 to 0.4. A bootstrap misses that rows drawn twice are much like rows drawn
+once, which about makes up for it: with ℓ rows in a leaf, V is 0.86 times the real one in trees of small leaves, 1.2
+times in others, and is multiplied by 1.2 − 0.4·ℓ/(ℓ + 5). Both were fitted to real variances of forests on made
+problems: of LightGBM and XGBoost with fractions of 0.3 to 0.8 the first, of scikit-learn the second.
+`benchmarks/agreement.py` measures others.
 
 Of B trees, each Cᵢ has an error with the variance wᵢ·v·(B − 1)/B². Their squares add up to the Monte Carlo bias, which
 is taken off. What remains of it is noise with a variance of 2·bias²/n. It hides the V of single rows where there are
@@ -57,6 +60,8 @@ ROWS = 2000
 """Most rows over which variances are pooled; fewer where there are many rows and trees, to end in seconds."""
 
 _MOST_PRODUCTS = 100_000_000_000
+
+_TOGETHER = 5.6  # see above
 
 # Numbers of draws are uneven if their variance over rows exceeds that of chance by this factor.
 _UNEVEN = 1.5
@@ -106,12 +111,15 @@ class TrainingBags:
         What multiplies the covariance of each row, and the variance of this times the number of draws.
     units : ndarray of int64, shape (n_rows,), or None
         Rows with the same number were sampled together; None if each row was sampled alone.
+    together : float
+        What rows do together, which V counts more than once, by V/v.
     """
 
     take: Take
     factor: Floats
     variance: Floats
     units: Int64s | None = None
+    together: float = 0.0
 
     @classmethod
     def of(cls, take: Take, n_rows: int, units: Int64s | None = None, n_leaves: float | None = None) -> TrainingBags:
@@ -127,11 +135,11 @@ class TrainingBags:
             factor = np.full(mean.shape, mean.sum() / variance.sum())
         else:
             factor = np.divide(mean, variance, out=np.zeros_like(mean), where=variance > 0.0)
-        if n_leaves is not None:
+        if n_leaves is not None and is_counted:
             in_leaf = mean.sum(axis=0).mean() / n_leaves
-            without = 1.0 - (0.5 + 0.5 / (1.0 + in_leaf / 10.0)) * mean**2
-            factor *= np.sqrt(1.2 - 0.4 * in_leaf / (in_leaf + 5.0) if is_counted else without)
-        return cls(take, factor, factor**2 * variance, units)
+            factor *= np.sqrt(1.2 - 0.4 * in_leaf / (in_leaf + 5.0))
+        together = _TOGETHER * mean.mean() ** 2 if n_leaves is not None and not is_counted else 0.0
+        return cls(take, factor, factor**2 * variance, units, together)
 
     @property
     def n_units(self) -> int:
@@ -275,6 +283,7 @@ def _variances(task: Task, rows: Int64s, bags: TrainingBags) -> tuple[RowVarianc
     if not is_known.any():
         return joined, None
     by_tree, by_rows, _ = (float(of[is_known].mean()) for of in joined)
+    once = 1.0 / (1.0 + bags.together * max(by_rows, 0.0) / by_tree) if by_tree > 0.0 else 1.0
     # The same trees predict all rows, so the errors of rows go together as far as their trees' deviations do.
     share = np.concatenate(shares, axis=1).transpose(0, 1, 3, 2).reshape(len(bags.factor[0]), -1, task.forest.n_trees)
     together = np.square(np.einsum("pat,pbt->ab", share, share))
@@ -283,7 +292,8 @@ def _variances(task: Task, rows: Int64s, bags: TrainingBags) -> tuple[RowVarianc
     of_bags = bags.variance.mean(axis=1)
     squares = np.square(of_bags if bags.units is None else np.bincount(bags.units, of_bags)).sum()
     error = math.sqrt(2.0 * squares * (others + max(own - others, 0.0) / n_outputs))
-    return joined, PooledVariances(by_tree, by_rows, error)
+    joined = RowVariances(joined.by_tree, once * joined.by_rows, once * joined.bias)
+    return joined, PooledVariances(by_tree, once * by_rows, once * error)
 
 
 def training_bags(task: Task) -> TrainingBags:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -71,8 +71,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 _READ: dict[tuple[Any, ...], subprocess.CompletedProcess[str]] = {}
 
 
-@pytest.fixture(autouse=True, scope="session")
-def _a_child_reads_a_file_once() -> Iterator[None]:
+@pytest.fixture(autouse=True)
+def _a_child_reads_a_file_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A child process that loads a model imports its framework, for seconds: the same bytes are read by one child."""
     start = subprocess.run
 
@@ -85,9 +85,7 @@ def _a_child_reads_a_file_once() -> Iterator[None]:
             _READ[key] = start(command, **options)
         return _READ[key]
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(subprocess, "run", run)
-        yield
+    monkeypatch.setattr(subprocess, "run", run)
 
 
 @pytest.fixture

@@ -60,6 +60,8 @@ OF_ALL = {
     "score without truth": (lambda m, X: rfsize.oob_score(m, X), "y is missing"),
     "prediction": (lambda m, X: rfsize.oob_predict_proba(m, X, TEXT), "'a'"),
     "importance": (lambda m, X: rfsize.oob_importance(m, X, TWO, metric="rmse"), "rmse"),
+    "unknown column": (lambda m, X: rfsize.oob_importance(m, X, TWO, columns=[0, "price"]), "'price'"),
+    "no columns": (lambda m, X: rfsize.oob_importance(m, X, TWO, columns=[]), "columns"),
     "groups": (lambda m, X: rfsize.size(m, X, oob=True, groups=np.ones(3)), "groups"),
 }
 

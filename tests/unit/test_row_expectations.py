@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from lightgbm import LGBMRegressor
 from scipy.stats import binom
 from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import BaggingRegressor, RandomForestClassifier
 
+import reference.jackknife
 import rfsize
 from helpers import models
 from helpers.copied import continuous, twice
@@ -147,6 +149,26 @@ def test_pooled_variances_are_those_of_rows(kind: str) -> None:
     assert pooled.by_tree == pytest.approx(np.nanmean(error**2) * models.N_TREES, rel=0.1)
     assert pooled_variances(pickle.loads(pickle.dumps(outputs))) is None
     assert pooled_variances(rfsize.tree_outputs(forest.model, forest.fresh)) is None
+
+
+def test_what_rows_do_together_counts_once() -> None:
+    """Without replacement, V of all rows is divided by 1 + 5.6·m²·V/v; row by row restated in plain loops."""
+    X, rng = np.random.default_rng(3).normal(size=(50, 4)), np.random.default_rng(4)
+    y, bags = X[:, 0] + X[:, 1] * X[:, 2] + 0.1 * rng.normal(size=50), {"subsample": 0.6, "subsample_freq": 1}
+    model = LGBMRegressor(boosting_type="rf", n_estimators=80, min_child_samples=3, verbose=-1, **bags).fit(X, y)
+    drawn = np.asarray(rfsize.inbag(model, X)).astype(int)
+    score = np.array([model.predict(X, start_iteration=tree, num_iteration=1) for tree in range(80)])
+    moved, scatter = [], []
+    for row in range(50):
+        of_row = score[:, [row]], drawn[:, [row]] == 0, drawn[:, :, None], [1.0], list(range(50)), 2.0
+        moved.append(reference.jackknife.sampling_variance(*of_row, even=True)[0])
+        scatter.append(score[drawn[:, row] == 0, row].var(ddof=1))
+    by_rows, by_tree = np.mean(moved), np.mean(scatter)
+    pooled = pooled_variances(rfsize.tree_outputs(model, X, y, oob=True))
+    assert pooled is not None
+    assert (pooled.by_tree, pooled.by_rows) == pytest.approx(
+        (by_tree, by_rows / (1.0 + 5.6 * drawn.mean() ** 2 * by_rows / by_tree))
+    )
 
 
 def test_some_rows_stand_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
