@@ -28,17 +28,15 @@ ForestPointer make_forest(const Tuple& nodes, const Tuple& columns, std::size_t 
                           bool absent_is_missing) {
     Nodes of_trees;
     of_trees.nodes = view_of<std::uint64_t>(nodes[0], "nodes");
-    Array<const float, 2> floats;
-    Array<const double, 2> doubles;
-    if (floats.hold(nodes[1])) {
-        of_trees.floats = floats.span();
-        of_trees.width = floats.shape(1);
-    } else if (doubles.hold(nodes[1])) {
-        of_trees.doubles = doubles.span();
-        of_trees.width = doubles.shape(1);
-    } else {
+    const auto take_value = [&]<class Real>(View<Real>& value) {
+        Array<const Real, 2> held;
+        if (!held.hold(nodes[1])) return false;
+        value = held.span();
+        of_trees.width = held.shape(1);
+        return true;
+    };
+    if (!take_value(of_trees.floats) && !take_value(of_trees.doubles))
         throw nb::type_error("value must be a matrix of float32 or float64");
-    }
     of_trees.vote = view_of<std::uint16_t>(nodes[2], "vote");
     of_trees.tree_start = view_of<std::int64_t>(nodes[3], "tree_start");
     of_trees.bit_start = view_of<std::int64_t>(nodes[4], "bit_start");
@@ -232,10 +230,7 @@ public:
                      const Array<std::int64_t, 1>& n_used) const {
         label.expect({rows.n_rows()}, "label");
         expect(is_label(), "numbers are predicted, and not labels");
-        if (forest_->is_single())
-            fill<float>(rows, label.data(), {}, n_used);
-        else
-            fill<double>(rows, label.data(), {}, n_used);
+        std::visit([&]<class Real>(const std::vector<Real>&) { fill<Real>(rows, label.data(), {}, n_used); }, start_);
     }
 
     template <class Real>
@@ -251,11 +246,10 @@ public:
         expect_own(rows);
         counts.expect({rows.n_rows(), checked_classes(*forest_, n_columns_)}, "counts");
         Released released;
-        const auto votes = [&](const auto& alone) {
-            using Real = std::remove_const_t<decltype(alone.factor)>;
-            rows.run<ByVotes<Real, false>>(alone, nullptr, counts.matrix(), Answers{});
+        const auto votes = [&]<class Real>(const std::vector<Real>&) {
+            rows.run<ByVotes<Real, false>>(alone<Real>(), nullptr, counts.matrix(), Answers{});
         };
-        forest_->is_single() ? votes(alone<float>()) : votes(alone<double>());
+        std::visit(votes, start_);
     }
 
 private:
@@ -345,12 +339,8 @@ private:
 void bind_forest(nb::module_& m) {
     m.def("unpack_nodes", &unpack_nodes, "is_leaf"_a, "column"_a, "rank"_a, "missing"_a, "tree_start"_a, "nodes"_a);
     nb::class_<Predicting>(m, "Predicting")
-        .def(
-            "__init__",
-            [](Predicting* self, double divisor, double slope, int link) {
-                new (self) Predicting{divisor, slope, link_of(link)};
-            },
-            "divisor"_a, "slope"_a, "link"_a)
+        .def(nb::new_([](double divisor, double slope, int link) { return Predicting{divisor, slope, link_of(link)}; }),
+             "divisor"_a, "slope"_a, "link"_a)
         .def("predict", &predict_sums<float>, "total"_a, "out"_a)
         .def("predict", &predict_sums<double>, "total"_a, "out"_a);
     nb::class_<Rows>(m, "Rows").def("__len__", &Rows::n_rows).def("reach", &reach, "index"_a, "leaf"_a);

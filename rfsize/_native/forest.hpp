@@ -366,21 +366,18 @@ private:
         if (!holds) throw std::invalid_argument("the forest is damaged: " + what);
     }
 
-    // Whether parts of something begin at 0 and end where that does, none before the last.
-    static bool are_parts(View<std::int64_t> start, std::size_t parts, std::size_t size, std::int64_t smallest) {
-        if (start.size() != parts + 1 || start.front() != 0 || start.back() != static_cast<std::int64_t>(size))
-            return false;
-        for (std::size_t i = 0; i < parts; ++i)
-            // Compared first: a difference of any two numbers may not fit.
-            if (start[i + 1] < start[i] || start[i + 1] - start[i] < smallest) return false;
-        return true;
+    // Whether parts of something begin at 0 and end where that does, and none begins out of order with the next.
+    template <class OutOfOrder>
+    static bool are_parts(View<std::int64_t> start, std::size_t parts, std::size_t size, OutOfOrder out_of_order) {
+        return start.size() == parts + 1 && start.front() == 0 && start.back() == static_cast<std::int64_t>(size) &&
+               std::adjacent_find(start.begin(), start.end(), out_of_order) == start.end();
     }
 
     void check_sizes() {
         const std::size_t n = n_nodes();
         expect(n > 0 && n <= std::size_t{1} << 28, "it has no nodes, or more than a node can name");
-        expect(nodes_.tree_start.size() > 1 && are_parts(nodes_.tree_start, n_trees(), n, 1) && n_outputs_ > 0 &&
-                   n_trees() % n_outputs_ == 0,
+        expect(nodes_.tree_start.size() > 1 && are_parts(nodes_.tree_start, n_trees(), n, std::greater_equal()) &&
+                   n_outputs_ > 0 && n_trees() % n_outputs_ == 0,
                "its trees are not parts of its nodes, or not as many for each output");
         expect(nodes_.width > 0 && (n_outputs_ == 1 || nodes_.width == 1),
                "its leaves hold too few or too many scores");
@@ -397,8 +394,10 @@ private:
         const std::size_t entries = columns_.feature.size();
         expect(columns_.missing.size() <= COLUMN_MASK + 1, "it has more columns than a node can name");
         expect(columns_.missing.size() == columns_.base.size(), "its columns are not alike in number");
-        expect(are_parts(columns_.cut_start, entries, columns_.cuts.size(), 0), "its thresholds are not parts of all");
-        expect(are_parts(columns_.start, entries, columns_.missing.size(), 1), "its columns are not parts of all");
+        expect(are_parts(columns_.cut_start, entries, columns_.cuts.size(), std::greater()),
+               "its thresholds are not parts of all");
+        expect(are_parts(columns_.start, entries, columns_.missing.size(), std::greater_equal()),
+               "its columns are not parts of all");
         for (std::size_t entry = 0; entry < entries; ++entry) {
             const std::int64_t feature = columns_.feature[entry];
             expect(feature >= (entry ? columns_.feature[entry - 1] : 0) &&

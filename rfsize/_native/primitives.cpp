@@ -179,7 +179,7 @@ void pass(const Split* splits, std::size_t n_splits, const Number* columns, std:
         pass_vectors<Vector, Number, BIAS, 2>(splits, n_splits, columns + first, stride, at + first);
 }
 
-// Where walkers get to from a node in one step; from a leaf, to the leaf itself.
+// Walkers of rows that are named, down any trees.
 template <bool CATEGORIES>
 struct Down {
     const NodesView& trees;
@@ -188,13 +188,7 @@ struct Down {
     const std::uint32_t* row;
 
     std::uint32_t step(std::size_t walker, std::uint32_t place) const {
-        const std::uint64_t node = trees.nodes[place];
-        const std::uint16_t value = q[row[walker] * n_columns + ((node >> COLUMN_SHIFT) & COLUMN_MASK)];
-        if (CATEGORIES && (node & CATEGORICAL)) {
-            const std::uint32_t word = trees.bits[static_cast<std::uint64_t>(trees.bit_start[place]) + (value >> 5)];
-            return static_cast<std::uint32_t>(node >> LEFT_SHIFT) + ((~word >> (value & 31)) & 1);
-        }
-        return static_cast<std::uint32_t>(node >> LEFT_SHIFT) + (value > (node & RANK_MASK));
+        return child_of<CATEGORIES>(trees, place, q + row[walker] * n_columns);
     }
     bool is_open(std::uint32_t place) const { return (trees.nodes[place] & RANK_MASK) != RANK_MASK; }
 };

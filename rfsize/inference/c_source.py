@@ -92,8 +92,7 @@ def _columns(forest: PackedForest) -> str:
 
 def _scores(forest: PackedForest) -> str:
     """The C functions that sum scores, and predict from the sums."""
-    kind, link = forest.precision, forest.conventions.link
-    single = kind == np.float32
+    link, single = forest.conventions.link, forest.precision == np.float32
     return part(
         "scores",
         sum="float" if single else "double",
@@ -106,8 +105,8 @@ def _scores(forest: PackedForest) -> str:
         features=forest.n_features,
         width=forest.trees.value.shape[1],
         scores=forest.n_scores,
-        divisor=real(float(kind.type(forest.divisor)), single=single),
-        slope=real(float(kind.type(forest.conventions.slope)), single=single),
+        divisor=real(forest.divisor, single=single),
+        slope=real(forest.conventions.slope, single=single),
         start=array("start", forest.start),
     )
 

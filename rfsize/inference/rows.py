@@ -62,17 +62,15 @@ def column_views(X: Any, columns: Columns) -> list[NDArray[Any]] | None:
         return None
     if frame.columns != columns.names if columns.names else len(frame.columns) != columns.n_features:
         return None
-    if any(dtype not in _EXACT for dtype in frame.schema.values()):
-        return None
     views = [_view(frame[:, place]) for place in range(len(frame.columns))]
     return None if any(view is None for view in views) else views
 
 
 def _view(column: nw.Series[Any]) -> Any:
-    """A column as an array on the same memory; None if that cannot be."""
+    """A column as an array on the same memory; None if that cannot be, or double precision does not hold its numbers."""
     native = column.to_native()
     is_arrow = hasattr(native, "num_chunks")
-    if column.null_count() or (native.num_chunks if is_arrow else native.n_chunks()) != 1:
+    if column.dtype not in _EXACT or column.null_count() or (native.num_chunks if is_arrow else native.n_chunks()) != 1:
         return None
     return native.chunk(0).to_numpy(zero_copy_only=True) if is_arrow else native.to_numpy(allow_copy=False)
 

@@ -33,7 +33,7 @@ from rfsize.counting.collect import outputs_of_votes
 from rfsize.counting.outputs import TreeOutputs, coverage, distinct
 from rfsize.counting.votes import Votes
 from rfsize.stopping.rules import checked_trees
-from rfsize.stopping.votes import VoteRule, lossless_bounds, tally_order
+from rfsize.stopping.votes import VoteRule, tally_order
 
 _REACH = 2  # votes on each side in the moving average: the paper's window of 5
 
@@ -112,7 +112,7 @@ def _two_classes(prior: Floats, alpha: float) -> tuple[VoteRule, Outcomes]:
     # The masses after all T votes: the prior, split by the class that wins; a tie goes to class 0.
     is_class_0 = np.arange(n_trees + 1) <= n_trees // 2
     wins = np.stack([is_class_0, ~is_class_0]) * prior
-    low, high = lossless_bounds(n_trees)
+    low, high = np.empty((2, n_trees + 1), dtype=np.int32)
     outcomes = _core.solve_two_classes(wins[0], wins[1], alpha, low, high)
     return VoteRule(low, high), _of_rows([(float(of.sum()), *rest) for of, rest in zip(wins, outcomes, strict=True)])
 
