@@ -23,9 +23,9 @@ View<T> view_of(nb::handle array, const char* name) {
 
 using Tuple = nb::typed<nb::tuple, nb::object, nb::ellipsis>;
 
-ForestPointer make_forest(const Tuple& nodes, const Tuple& columns, std::size_t n_outputs, std::size_t n_features,
-                          bool single_precision, double missing_value, double zero_within, double lowest_category,
-                          bool absent_is_missing) {
+// From `Nodes`, `Columns` and `Reading` as Python has them.
+ForestPointer make_forest(const Tuple& nodes, const Tuple& columns, const nb::object& reading, std::size_t n_outputs,
+                          std::size_t n_features) {
     Nodes of_trees;
     of_trees.nodes = view_of<std::uint64_t>(nodes[0], "nodes");
     const auto take_value = [&]<class Real>(View<Real>& value) {
@@ -45,14 +45,18 @@ ForestPointer make_forest(const Tuple& nodes, const Tuple& columns, std::size_t 
         view_of<std::int64_t>(columns[0], "feature"), view_of<std::int64_t>(columns[1], "cut_start"),
         view_of<double>(columns[2], "cuts"),          view_of<std::int64_t>(columns[3], "start"),
         view_of<std::uint8_t>(columns[4], "missing"), view_of<std::int64_t>(columns[5], "base")};
-    const Reading reading{single_precision, missing_value, zero_within, lowest_category, absent_is_missing};
+    const auto is = [&](const char* name) { return nb::cast<bool>(reading.attr(name)); };
+    const auto number = [&](const char* name) { return nb::cast<double>(reading.attr(name)); };
+    const Reading of_rows{is("single_precision"),    number("missing"),       number("zero_within"),
+                          number("lowest_category"), is("absent_is_missing"), is("refuses_infinite"),
+                          is("refuses_missing")};
     // The last reference may end in a thread that has released the interpreter.
     const auto release = [](std::pair<Tuple, Tuple>* arrays) {
         const nb::gil_scoped_acquire acquired;
         delete arrays;
     };
     std::shared_ptr<const void> owner(new std::pair(nodes, columns), release);
-    return std::make_shared<const Forest>(of_trees, of_columns, n_outputs, n_features, reading, std::move(owner));
+    return std::make_shared<const Forest>(of_trees, of_columns, n_outputs, n_features, of_rows, std::move(owner));
 }
 
 // Fill nodes, from which of them are leaves, and the column and the rank of each split, byte by byte: the first bytes
@@ -176,11 +180,10 @@ T* data_of(const nb::object& array) {
 class ForestPredictor {
 public:
     ForestPredictor(ForestPointer forest, const Predicting& predicting, const ConstDoubles& start, double threshold,
-                    bool refuses_infinite, bool refuses_missing, bool codes_numbers, std::size_t most_rows,
-                    std::size_t n_columns, nb::object finish, nb::object rule)
+                    bool codes_numbers, std::size_t most_rows, std::size_t n_columns, nb::object finish,
+                    nb::object rule)
         : forest_(std::move(forest)),
           label_of_{predicting, threshold},
-          refused_{refuses_infinite, refuses_missing},
           codes_numbers_(codes_numbers),
           most_rows_(most_rows),
           n_columns_(n_columns),
@@ -255,7 +258,6 @@ public:
 private:
     ForestPointer forest_;
     LabelOfSums label_of_;
-    Refused refused_;
     bool codes_numbers_;
     std::size_t most_rows_, n_columns_;
     nb::object finish_, rule_, array_, empty_, int_, real_;
@@ -297,7 +299,7 @@ private:
         bool is_taken = false;
         {
             Released released;
-            is_taken = refused_.takes(X, of_frame);
+            is_taken = takes(forest_->reading(), X, of_frame);
             if (is_taken) {
                 const Temporary<std::uint16_t> q(X.rows * forest_->n_columns());
                 forest_->quantise(X, q.data());
@@ -345,16 +347,15 @@ void bind_forest(nb::module_& m) {
         .def("predict", &predict_sums<double>, "total"_a, "out"_a);
     nb::class_<Rows>(m, "Rows").def("__len__", &Rows::n_rows).def("reach", &reach, "index"_a, "leaf"_a);
     nb::class_<Forest>(m, "Forest")
-        .def(nb::new_(&make_forest), "nodes"_a, "columns"_a, "n_outputs"_a, "n_features"_a, "single_precision"_a,
-             "missing_value"_a, "zero_within"_a, "lowest_category"_a, "absent_is_missing"_a)
+        .def(nb::new_(&make_forest), "nodes"_a, "columns"_a, "reading"_a, "n_outputs"_a, "n_features"_a)
         .def("rows", &quantised, "X"_a)
         .def("column_rows", &quantised_columns, "columns"_a)
         .def("sparse_rows", &quantised_sparse, "data"_a, "index"_a, "start"_a);
     nb::class_<ForestPredictor>(m, "ForestPredictor")
-        .def(nb::init<ForestPointer, const Predicting&, const ConstDoubles&, double, bool, bool, bool, std::size_t,
-                      std::size_t, nb::object, nb::object>(),
-             "forest"_a, "predicting"_a, "start"_a, "threshold"_a, "refuses_infinite"_a, "refuses_missing"_a,
-             "codes_numbers"_a, "most_rows"_a, "n_columns"_a, "finish"_a.none(), "rule"_a.none())
+        .def(nb::init<ForestPointer, const Predicting&, const ConstDoubles&, double, bool, std::size_t, std::size_t,
+                      nb::object, nb::object>(),
+             "forest"_a, "predicting"_a, "start"_a, "threshold"_a, "codes_numbers"_a, "most_rows"_a, "n_columns"_a,
+             "finish"_a.none(), "rule"_a.none())
         .def("predict", &ForestPredictor::predict, "X"_a, "return_trees"_a, "of_frame"_a = false)
         .def("count", &ForestPredictor::count, "rows"_a, "counts"_a)
         .def("fill", &ForestPredictor::fill_labels, "rows"_a, "label"_a, "n_used"_a)

@@ -30,7 +30,7 @@ enum Missing : std::uint8_t { AS_ZERO, ZERO_RIGHT, ZERO_LEFT, NAN_RIGHT, NAN_LEF
 struct Reading {
     bool single_precision;
     double missing, zero_within, lowest_category;
-    bool absent_is_missing;
+    bool absent_is_missing, refuses_infinite, refuses_missing;
 
     // A value as the framework reads it, NaN where it is missing.
     double read(double value) const {
@@ -160,6 +160,7 @@ public:
     std::size_t n_members() const { return n_trees() / n_outputs_; }
     std::size_t n_scores() const { return n_outputs_ * nodes_.width; }
     std::size_t n_features() const { return n_features_; }
+    const Reading& reading() const { return reading_; }
     std::size_t n_columns() const { return std::max<std::size_t>(1, columns_.missing.size()); }
     std::size_t n_nodes() const { return nodes_.nodes.size(); }
     // Classes that leaves vote for; 0 where they do not.
@@ -354,12 +355,8 @@ private:
 
     // Rank of a category: one more than those of all known ones where it is missing, two where it is unknown.
     std::uint16_t category_rank(double value, double key, std::size_t rank, std::span<const double> known) const {
-        std::size_t place = known.size() + 1;
-        if (std::isnan(value))
-            place = known.size();
-        else if (value > reading_.lowest_category && rank < known.size() && known[rank] == key)
-            place = rank;
-        return static_cast<std::uint16_t>(place);
+        const bool is_known = value > reading_.lowest_category && rank < known.size() && known[rank] == key;
+        return static_cast<std::uint16_t>(is_known ? rank : known.size() + (std::isnan(value) ? 0 : 1));
     }
 
     static void expect(bool holds, const std::string& what) {

@@ -14,8 +14,10 @@
 #endif
 #define RFSIZE_NAME_OF(level) #level
 #define RFSIZE_NAME(level) RFSIZE_NAME_OF(level)
+#define RFSIZE_TABLE_OF(level) table_##level
+#define RFSIZE_TABLE(level) RFSIZE_TABLE_OF(level)
 
-namespace rfsize::RFSIZE_LEVEL {
+namespace rfsize {
 
 namespace {
 
@@ -424,9 +426,8 @@ void add(const Real* value, std::size_t n_values, const std::uint8_t* id, std::s
 
 }  // namespace
 
-extern const Primitives table;
-const Primitives table = {
+const Primitives RFSIZE_TABLE(RFSIZE_LEVEL) = {
     RFSIZE_NAME(RFSIZE_LEVEL), read,       rank,        compare, gather_bytes, gather_words, pass<Bytes, BYTE_BIAS>,
     pass<Words, WORD_BIAS>,    add<float>, add<double>, descend, descend_alone};
 
-}  // namespace rfsize::RFSIZE_LEVEL
+}  // namespace rfsize

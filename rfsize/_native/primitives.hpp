@@ -112,6 +112,9 @@ struct Primitives {
                           std::uint32_t* place, std::uint32_t* open, std::size_t n, std::size_t steps);
 };
 
+// Those of each level, of which a processor without levels has the first.
+extern const Primitives table_baseline, table_v3, table_v4;
+
 // Those of this processor, or of the level that the environment names.
 const Primitives& primitives();
 

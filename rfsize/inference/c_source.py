@@ -82,11 +82,10 @@ def _columns(forest: PackedForest) -> str:
     codes = dict(zip(conventions.category_features or (), conventions.categories, strict=False))
     if not (forest.feature_names or codes):
         return ""
-    names = forest.feature_names or [""] * forest.n_features
     told = [" * The columns of a row, and the numbers of their categories:"]
-    for at in range(forest.n_features):
+    for at, name in enumerate(forest.feature_names or [""] * forest.n_features):
         known = ", ".join(f"{code} {remark(value)}" for code, value in enumerate(codes.get(at, ())))
-        told.append(f" *   {at} {remark(names[at])}{f': {known}' if known else ''}")
+        told.append(f" *   {at} {remark(name)}{f': {known}' if known else ''}")
     return "\n".join([*told, " *", ""])
 
 

@@ -315,6 +315,7 @@ def _conventions_from_dict(fields: dict[str, Any]) -> Conventions:
     require(_FRAMEWORK.fullmatch(fields["framework"]), "a framework whose name is not a name")
     known: dict[str, Any] = {name: bool(fields[name]) for name in _FLAGS + _FLAGS_OF_READING}
     known |= {name: float.fromhex(fields[name]) for name in _NUMBERS}
+    known |= {name: fields[name] for name in _TEXTS}
     reading = Reading(**{name: known.pop(name) for name in Reading._fields})
     require(not np.isnan([reading.zero_within, reading.lowest_category]).any(), "a NaN")
     categories, features = tuple(map(tuple, fields["categories"])), fields["category_features"]
@@ -322,8 +323,6 @@ def _conventions_from_dict(fields: dict[str, Any]) -> Conventions:
     require(are_scalars, "a category that is no number and no text")
     require(features is None or len(features) == len(categories), "not one feature for each list of categories")
     return Conventions(
-        framework=fields["framework"],
-        link=fields["link"],
         **known,
         base=tuple(map(float, fields["start"])),
         reading=reading,

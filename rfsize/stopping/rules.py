@@ -133,7 +133,5 @@ def described(values: NDArray[Any]) -> str:
 
 def checked_trees(n_trees: int) -> int:
     """Check that a forest is not too large for a table."""
-    try:
-        return whole("n_trees", n_trees, at_least=1, at_most=MAX_TREES)
-    except ValueError as error:
-        raise ValueError(f"{error}; truncate a larger forest first (rfsize.truncate)") from None
+    advice = "; truncate a larger forest first (rfsize.truncate)"
+    return whole("n_trees", n_trees, at_least=1, at_most=MAX_TREES, advice=advice)

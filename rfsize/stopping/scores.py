@@ -154,8 +154,7 @@ class LabelsBySums:
         forest, last, n_trees = self.forest, lossless_on(self.forest), self.forest.n_trees
         looks = np.arange(self.first_look, n_trees, self.every)
         low, high = (np.append(*ends) for ends in ((self.low[looks], last.low[-1]), (self.high[looks], last.high[-1])))
-        looked: dict[str, object] = {"first_look": self.first_look, "every": self.every}
-        looked["of_sums"] = forest.conventions.labels_of_scores
+        looked = {"first_look": self.first_look, "every": self.every, "of_sums": forest.conventions.labels_of_scores}
         if forest.n_scores == 1:
             threshold = real(forest.label_threshold, single=forest.precision == np.float32)
             bounds = {"low": array("low", low), "high": array("high", high), "threshold": threshold}
@@ -169,8 +168,8 @@ def predicted_labels(forest: PackedForest, total: NDArray[np.floating]) -> Int64
     number = np.empty((len(total), len(forest.classes)))
     forest.predicting(forest.label_link).predict(total, number)
     if forest.n_scores == 1:
-        own = forest.precision.type(forest.label_threshold)  # in the precision of the probability
-        return np.asarray(number[:, 1] > own, dtype=np.int64)
+        # The threshold in the precision of the probability.
+        return np.asarray(number[:, 1] > forest.precision.type(forest.label_threshold), dtype=np.int64)
     return np.asarray(number.argmax(axis=1), dtype=np.int64)
 
 
@@ -196,13 +195,12 @@ def lossless_on(forest: PackedForest) -> LabelsBySums:
     """
     cut = cut_of(forest) if forest.n_scores == 1 else 0.0
     least, most = _extremes(forest)
-    left_least, left_most = _left(least), _left(most)
     start = forest.start.astype(np.float64)
     slack = _slack(forest, np.maximum(np.abs(least), np.abs(most)), cut)
     if forest.n_scores == 1:
         # If rounding can move a sum by any amount, no stop is safe at any cut. The cut can be infinite too.
         level = cut * forest.divisor if math.isfinite(slack) else 0.0
-        low, high = level - left_most[:, 0] - slack, level - left_least[:, 0] + slack
+        low, high = level - _left(most)[:, 0] - slack, level - _left(least)[:, 0] + slack
         # The largest possible sums, to leave out checks at which no row can stop.
         may_stop = np.maximum(start + _used(most)[:, 0] - high, low - start - _used(least)[:, 0]) >= 0.0
     else:
