@@ -75,12 +75,12 @@ def positive(name: str, value: float) -> float:
     return float(value)
 
 
-def whole(name: str, value: int, *, at_least: int, at_most: int | None = None) -> int:
-    """``value`` as an int within bounds, or a ``ValueError`` with its name."""
+def whole(name: str, value: int, *, at_least: int, at_most: int | None = None, advice: str = "") -> int:
+    """``value`` as an int within bounds, or a ``ValueError`` with its name and the advice."""
     fits = isinstance(value, Integral) and not isinstance(value, bool) and value >= at_least
     if not fits or (at_most is not None and value > at_most):
         bounds = f"of at least {at_least}" if at_most is None else f"from {at_least} to {at_most}"
-        raise ValueError(f"{name} must be a whole number {bounds}, found {value!r}")
+        raise ValueError(f"{name} must be a whole number {bounds}, found {value!r}{advice}")
     return int(value)
 
 

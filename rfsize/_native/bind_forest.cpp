@@ -23,22 +23,20 @@ View<T> view_of(nb::handle array, const char* name) {
 
 using Tuple = nb::typed<nb::tuple, nb::object, nb::ellipsis>;
 
-ForestPointer make_forest(const Tuple& nodes, const Tuple& columns, std::size_t n_outputs, std::size_t n_features,
-                          bool single_precision, double missing_value, double zero_within, double lowest_category,
-                          bool absent_is_missing) {
+// From `Nodes`, `Columns` and `Reading` as Python has them.
+ForestPointer make_forest(const Tuple& nodes, const Tuple& columns, const nb::object& reading, std::size_t n_outputs,
+                          std::size_t n_features) {
     Nodes of_trees;
     of_trees.nodes = view_of<std::uint64_t>(nodes[0], "nodes");
-    Array<const float, 2> floats;
-    Array<const double, 2> doubles;
-    if (floats.hold(nodes[1])) {
-        of_trees.floats = floats.span();
-        of_trees.width = floats.shape(1);
-    } else if (doubles.hold(nodes[1])) {
-        of_trees.doubles = doubles.span();
-        of_trees.width = doubles.shape(1);
-    } else {
+    const auto take_value = [&]<class Real>(View<Real>& value) {
+        Array<const Real, 2> held;
+        if (!held.hold(nodes[1])) return false;
+        value = held.span();
+        of_trees.width = held.shape(1);
+        return true;
+    };
+    if (!take_value(of_trees.floats) && !take_value(of_trees.doubles))
         throw nb::type_error("value must be a matrix of float32 or float64");
-    }
     of_trees.vote = view_of<std::uint16_t>(nodes[2], "vote");
     of_trees.tree_start = view_of<std::int64_t>(nodes[3], "tree_start");
     of_trees.bit_start = view_of<std::int64_t>(nodes[4], "bit_start");
@@ -47,14 +45,18 @@ ForestPointer make_forest(const Tuple& nodes, const Tuple& columns, std::size_t 
         view_of<std::int64_t>(columns[0], "feature"), view_of<std::int64_t>(columns[1], "cut_start"),
         view_of<double>(columns[2], "cuts"),          view_of<std::int64_t>(columns[3], "start"),
         view_of<std::uint8_t>(columns[4], "missing"), view_of<std::int64_t>(columns[5], "base")};
-    const Reading reading{single_precision, missing_value, zero_within, lowest_category, absent_is_missing};
+    const auto is = [&](const char* name) { return nb::cast<bool>(reading.attr(name)); };
+    const auto number = [&](const char* name) { return nb::cast<double>(reading.attr(name)); };
+    const Reading of_rows{is("single_precision"),    number("missing"),       number("zero_within"),
+                          number("lowest_category"), is("absent_is_missing"), is("refuses_infinite"),
+                          is("refuses_missing")};
     // The last reference may end in a thread that has released the interpreter.
     const auto release = [](std::pair<Tuple, Tuple>* arrays) {
         const nb::gil_scoped_acquire acquired;
         delete arrays;
     };
     std::shared_ptr<const void> owner(new std::pair(nodes, columns), release);
-    return std::make_shared<const Forest>(of_trees, of_columns, n_outputs, n_features, reading, std::move(owner));
+    return std::make_shared<const Forest>(of_trees, of_columns, n_outputs, n_features, of_rows, std::move(owner));
 }
 
 // Fill nodes, from which of them are leaves, and the column and the rank of each split, byte by byte: the first bytes
@@ -178,11 +180,10 @@ T* data_of(const nb::object& array) {
 class ForestPredictor {
 public:
     ForestPredictor(ForestPointer forest, const Predicting& predicting, const ConstDoubles& start, double threshold,
-                    bool refuses_infinite, bool refuses_missing, bool codes_numbers, std::size_t most_rows,
-                    std::size_t n_columns, nb::object finish, nb::object rule)
+                    bool codes_numbers, std::size_t most_rows, std::size_t n_columns, nb::object finish,
+                    nb::object rule)
         : forest_(std::move(forest)),
           label_of_{predicting, threshold},
-          refused_{refuses_infinite, refuses_missing},
           codes_numbers_(codes_numbers),
           most_rows_(most_rows),
           n_columns_(n_columns),
@@ -232,10 +233,7 @@ public:
                      const Array<std::int64_t, 1>& n_used) const {
         label.expect({rows.n_rows()}, "label");
         expect(is_label(), "numbers are predicted, and not labels");
-        if (forest_->is_single())
-            fill<float>(rows, label.data(), {}, n_used);
-        else
-            fill<double>(rows, label.data(), {}, n_used);
+        std::visit([&]<class Real>(const std::vector<Real>&) { fill<Real>(rows, label.data(), {}, n_used); }, start_);
     }
 
     template <class Real>
@@ -251,17 +249,15 @@ public:
         expect_own(rows);
         counts.expect({rows.n_rows(), checked_classes(*forest_, n_columns_)}, "counts");
         Released released;
-        const auto votes = [&](const auto& alone) {
-            using Real = std::remove_const_t<decltype(alone.factor)>;
-            rows.run<ByVotes<Real, false>>(alone, nullptr, counts.matrix(), Answers{});
+        const auto votes = [&]<class Real>(const std::vector<Real>&) {
+            rows.run<ByVotes<Real, false>>(alone<Real>(), nullptr, counts.matrix(), Answers{});
         };
-        forest_->is_single() ? votes(alone<float>()) : votes(alone<double>());
+        std::visit(votes, start_);
     }
 
 private:
     ForestPointer forest_;
     LabelOfSums label_of_;
-    Refused refused_;
     bool codes_numbers_;
     std::size_t most_rows_, n_columns_;
     nb::object finish_, rule_, array_, empty_, int_, real_;
@@ -303,7 +299,7 @@ private:
         bool is_taken = false;
         {
             Released released;
-            is_taken = refused_.takes(X, of_frame);
+            is_taken = takes(forest_->reading(), X, of_frame);
             if (is_taken) {
                 const Temporary<std::uint16_t> q(X.rows * forest_->n_columns());
                 forest_->quantise(X, q.data());
@@ -345,26 +341,21 @@ private:
 void bind_forest(nb::module_& m) {
     m.def("unpack_nodes", &unpack_nodes, "is_leaf"_a, "column"_a, "rank"_a, "missing"_a, "tree_start"_a, "nodes"_a);
     nb::class_<Predicting>(m, "Predicting")
-        .def(
-            "__init__",
-            [](Predicting* self, double divisor, double slope, int link) {
-                new (self) Predicting{divisor, slope, link_of(link)};
-            },
-            "divisor"_a, "slope"_a, "link"_a)
+        .def(nb::new_([](double divisor, double slope, int link) { return Predicting{divisor, slope, link_of(link)}; }),
+             "divisor"_a, "slope"_a, "link"_a)
         .def("predict", &predict_sums<float>, "total"_a, "out"_a)
         .def("predict", &predict_sums<double>, "total"_a, "out"_a);
     nb::class_<Rows>(m, "Rows").def("__len__", &Rows::n_rows).def("reach", &reach, "index"_a, "leaf"_a);
     nb::class_<Forest>(m, "Forest")
-        .def(nb::new_(&make_forest), "nodes"_a, "columns"_a, "n_outputs"_a, "n_features"_a, "single_precision"_a,
-             "missing_value"_a, "zero_within"_a, "lowest_category"_a, "absent_is_missing"_a)
+        .def(nb::new_(&make_forest), "nodes"_a, "columns"_a, "reading"_a, "n_outputs"_a, "n_features"_a)
         .def("rows", &quantised, "X"_a)
         .def("column_rows", &quantised_columns, "columns"_a)
         .def("sparse_rows", &quantised_sparse, "data"_a, "index"_a, "start"_a);
     nb::class_<ForestPredictor>(m, "ForestPredictor")
-        .def(nb::init<ForestPointer, const Predicting&, const ConstDoubles&, double, bool, bool, bool, std::size_t,
-                      std::size_t, nb::object, nb::object>(),
-             "forest"_a, "predicting"_a, "start"_a, "threshold"_a, "refuses_infinite"_a, "refuses_missing"_a,
-             "codes_numbers"_a, "most_rows"_a, "n_columns"_a, "finish"_a.none(), "rule"_a.none())
+        .def(nb::init<ForestPointer, const Predicting&, const ConstDoubles&, double, bool, std::size_t, std::size_t,
+                      nb::object, nb::object>(),
+             "forest"_a, "predicting"_a, "start"_a, "threshold"_a, "codes_numbers"_a, "most_rows"_a, "n_columns"_a,
+             "finish"_a.none(), "rule"_a.none())
         .def("predict", &ForestPredictor::predict, "X"_a, "return_trees"_a, "of_frame"_a = false)
         .def("count", &ForestPredictor::count, "rows"_a, "counts"_a)
         .def("fill", &ForestPredictor::fill_labels, "rows"_a, "label"_a, "n_used"_a)

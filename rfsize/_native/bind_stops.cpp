@@ -34,9 +34,9 @@ TallyTable table_of(std::size_t n_trees, std::size_t n_classes, const Array<cons
     return {std::move(order), copied(bits)};
 }
 
-void make_vote_stop(VoteStop* self, std::size_t n_trees, std::size_t n_classes, std::size_t every,
-                    const ConstBounds& low, const ConstBounds& high, const ConstBounds& margin,
-                    const ConstBounds& upper, const Array<const std::uint8_t, 1>& bits) {
+VoteStop make_vote_stop(std::size_t n_trees, std::size_t n_classes, std::size_t every, const ConstBounds& low,
+                        const ConstBounds& high, const ConstBounds& margin, const ConstBounds& upper,
+                        const Array<const std::uint8_t, 1>& bits) {
     expect(n_trees > 0 && every > 0, "there are no trees, or none between two looks");
     const bool is_of_two = low.size() > 0;
     for (const ConstBounds* bounds : {&low, &high, &margin, &upper})
@@ -44,15 +44,7 @@ void make_vote_stop(VoteStop* self, std::size_t n_trees, std::size_t n_classes, 
                "the bounds are for another number of trees");
     std::optional<TallyTable> table;
     if (bits.size() > 0) table.emplace(table_of(n_trees, n_classes, bits));
-    new (self) VoteStop{n_trees, every, copied(low), copied(high), copied(margin), copied(upper), std::move(table)};
-}
-
-// Bounds of stops on two classes' votes: after t votes, -1 ≤ low < high ≤ t + 1.
-void expect_bounds(std::size_t n, std::span<const std::int32_t> low, std::span<const std::int32_t> high) {
-    expect(n >= 2 && low.size() == n && high.size() == n, "the bounds are for another number of trees");
-    for (std::size_t t = 0; t < n; ++t)
-        expect(-1 <= low[t] && low[t] < high[t] && high[t] <= static_cast<std::int64_t>(t) + 1,
-               "the bounds of a stop leave the tallies that there are");
+    return {n_trees, every, copied(low), copied(high), copied(margin), copied(upper), std::move(table)};
 }
 
 void bind_tables(nb::module_& m) {
@@ -60,10 +52,11 @@ void bind_tables(nb::module_& m) {
         "solve_two_classes",
         [](const ConstDoubles& wins_0, const ConstDoubles& wins_1, double alpha, const Array<std::int32_t, 1>& low,
            const Array<std::int32_t, 1>& high) {
-            wins_1.expect({wins_0.size()}, "wins_1");
-            expect_bounds(wins_0.size(), low.span(), high.span());
+            const std::size_t n = wins_0.size();
+            expect(n > 1 && wins_1.size() == n && low.size() == n && high.size() == n,
+                   "the bounds are for another number of trees");
             Released released;
-            if (alpha < 1.0) widen_bounds(wins_0.span(), wins_1.span(), alpha, low.span(), high.span());
+            set_bounds(wins_0.span(), wins_1.span(), alpha, low.span(), high.span());
             return std::array{bounds_outcome(wins_0.span(), false, low.span(), high.span()),
                               bounds_outcome(wins_1.span(), true, low.span(), high.span())};
         },
@@ -72,17 +65,15 @@ void bind_tables(nb::module_& m) {
         "solve_tallies",
         [](std::size_t n_trees, std::size_t n_classes, const Array<double, 1>& prior, std::size_t n_redrawn,
            double alpha, const Array<std::uint8_t, 1>& bits, const Array<double, 2>& outcome) {
-            TallyTable table{order_of(n_trees, n_classes), {}};
-            prior.expect({table.order.size_of_layer(n_trees)}, "prior");
-            bits.expect({(table.order.size() + 7) / 8}, "bits");
+            const TallyOrder order = order_of(n_trees, n_classes);
+            prior.expect({order.size_of_layer(n_trees)}, "prior");
+            bits.expect({(order.size() + 7) / 8}, "bits");
             outcome.expect({n_classes, 3}, "outcome");
             expect(n_redrawn <= n_trees, "more votes are redrawn than there are");
             Released released;
-            redraw(table.order, n_redrawn, prior.span());
-            table.bits.resize(bits.size());
-            if (alpha < 1.0) mark_stops(table.order, prior.span(), alpha, table.bits);
-            tally_outcome(table, prior.span(), outcome.matrix());
-            std::copy(table.bits.begin(), table.bits.end(), bits.data());
+            redraw(order, n_redrawn, prior.span());
+            if (alpha < 1.0) mark_stops(order, prior.span(), alpha, bits.span());
+            tally_outcome(order, prior.span(), bits.span(), outcome.matrix());
         },
         "n_trees"_a, "n_classes"_a, "prior"_a, "n_redrawn"_a, "alpha"_a, "bits"_a, "outcome"_a);
     m.def(
@@ -110,33 +101,29 @@ void bind_tables(nb::module_& m) {
 
 void bind_stops(nb::module_& m) {
     nb::class_<ScoreStop>(m, "ScoreStop")
-        .def(
-            "__init__",
-            [](ScoreStop* self, std::size_t first_look, std::size_t every, const ConstDoubles& low,
-               const ConstDoubles& high, const ConstDoubles& drift) {
-                expect(every > 0 && high.size() > 1 && low.size() == high.size(),
-                       "the stops are not of one number of trees");
-                new (self) ScoreStop{first_look, every, copied(low), copied(high), copied(drift)};
-            },
-            "first_look"_a, "every"_a, "low"_a, "high"_a, "drift"_a);
+        .def(nb::new_([](std::size_t first_look, std::size_t every, const ConstDoubles& low, const ConstDoubles& high,
+                         const ConstDoubles& drift) {
+                 expect(every > 0 && high.size() > 1 && low.size() == high.size(),
+                        "the stops are not of one number of trees");
+                 return ScoreStop{first_look, every, copied(low), copied(high), copied(drift)};
+             }),
+             "first_look"_a, "every"_a, "low"_a, "high"_a, "drift"_a);
     nb::class_<VoteStop>(m, "VoteStop")
-        .def("__init__", &make_vote_stop, "n_trees"_a, "n_classes"_a, "every"_a, "low"_a, "high"_a, "margin"_a,
-             "upper"_a, "bits"_a);
+        .def(nb::new_(&make_vote_stop), "n_trees"_a, "n_classes"_a, "every"_a, "low"_a, "high"_a, "margin"_a, "upper"_a,
+             "bits"_a);
     nb::class_<SpreadStop>(m, "SpreadStop")
-        .def(
-            "__init__",
-            [](SpreadStop* self, double limit, std::size_t every, const ConstDoubles& pooled, double weight, int link,
-               double slope, const ConstDoubles& start, const ConstDoubles& offset, const ConstDoubles& per,
-               const ConstDoubles& left, const ConstDoubles& share) {
-                expect(every > 0 && pooled.size() == start.size() && offset.size() == start.size() && start.size() > 0,
-                       "the stops are not of one number of scores");
-                expect(share.size() > 0 && per.size() == share.size() && left.size() == share.size(),
-                       "the stops are not of one number of trees");
-                new (self) SpreadStop{limit,         every,          copied(pooled), weight,       link_of(link), slope,
-                                      copied(start), copied(offset), copied(per),    copied(left), copied(share)};
-            },
-            "limit"_a, "every"_a, "pooled"_a, "weight"_a, "link"_a, "slope"_a, "start"_a, "offset"_a, "per"_a, "left"_a,
-            "share"_a)
+        .def(nb::new_([](double limit, std::size_t every, const ConstDoubles& pooled, double weight, int link,
+                         double slope, const ConstDoubles& start, const ConstDoubles& offset, const ConstDoubles& per,
+                         const ConstDoubles& left, const ConstDoubles& share) {
+                 expect(every > 0 && pooled.size() == start.size() && offset.size() == start.size() && start.size() > 0,
+                        "the stops are not of one number of scores");
+                 expect(share.size() > 0 && per.size() == share.size() && left.size() == share.size(),
+                        "the stops are not of one number of trees");
+                 return SpreadStop{limit,         every,          copied(pooled), weight,       link_of(link), slope,
+                                   copied(start), copied(offset), copied(per),    copied(left), copied(share)};
+             }),
+             "limit"_a, "every"_a, "pooled"_a, "weight"_a, "link"_a, "slope"_a, "start"_a, "offset"_a, "per"_a,
+             "left"_a, "share"_a)
         .def("looks", &looks, "values"_a, "left"_a, "mean"_a);
     bind_tables(m);
 }

@@ -13,18 +13,6 @@
 
 namespace rfsize {
 
-namespace baseline {
-extern const Primitives table;
-}
-#if defined(__x86_64__)
-namespace v3 {
-extern const Primitives table;
-}
-namespace v4 {
-extern const Primitives table;
-}
-#endif
-
 namespace {
 
 #if defined(__x86_64__)
@@ -56,11 +44,11 @@ struct Processor {
 
 const Primitives& chosen() {
     // The levels that this processor has, the best last.
-    std::vector<const Primitives*> tables{&baseline::table};
+    std::vector<const Primitives*> tables{&table_baseline};
 #if defined(__x86_64__)
     const Processor processor;
-    if (processor.has_v3) tables.push_back(&v3::table);
-    if (processor.has_v4) tables.push_back(&v4::table);
+    if (processor.has_v3) tables.push_back(&table_v3);
+    if (processor.has_v4) tables.push_back(&table_v4);
 #endif
     const char* named = std::getenv("RFSIZE_PROCESSOR");
     if (named == nullptr || *named == '\0') return *tables.back();

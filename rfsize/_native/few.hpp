@@ -21,27 +21,22 @@ struct LabelOfSums {
     }
 };
 
-// What rows may not hold: some frameworks refuse infinite numbers, and some missing ones.
-struct Refused {
-    bool infinite, missing;
-
-    // Whether there is none of these, nor, in rows of a frame, a whole number that double precision may have rounded.
-    template <class T>
-    bool takes(const Strided<T>& X, bool of_frame) const {
-        if (!infinite && !of_frame) return true;
-        for (std::size_t row = 0; row < X.rows; ++row)
-            for (std::size_t column = 0; column < X.columns; ++column) {
-                const auto value = static_cast<double>(X.at(row, column));
-                const auto single = static_cast<float>(value);
-                if (infinite && (std::isinf(single) || (missing && std::isnan(single)))) return false;
-                if (of_frame && std::abs(value) >= WHOLE && !std::isinf(value)) return false;
-            }
-        return true;
-    }
-
-private:
-    static constexpr double WHOLE = 9007199254740992.0;  // up to this, double precision holds all whole numbers
-};
+// Whether rows hold nothing that the framework refuses, which some do with infinite numbers, and some with missing
+// ones; nor, in rows of a frame, a whole number that double precision may have rounded.
+template <class T>
+bool takes(const Reading& reading, const Strided<T>& X, bool of_frame) {
+    constexpr double whole = 9007199254740992.0;  // up to this, double precision holds all whole numbers
+    if (!reading.refuses_infinite && !of_frame) return true;
+    for (std::size_t row = 0; row < X.rows; ++row)
+        for (std::size_t column = 0; column < X.columns; ++column) {
+            const auto value = static_cast<double>(X.at(row, column));
+            const auto single = static_cast<float>(value);
+            const bool is_refused = std::isinf(single) || (reading.refuses_missing && std::isnan(single));
+            if (reading.refuses_infinite && is_refused) return false;
+            if (of_frame && std::abs(value) >= whole && !std::isinf(value)) return false;
+        }
+    return true;
+}
 
 // Add the values of leaves that one row reaches, in so many trees from the first on.
 template <class Real>

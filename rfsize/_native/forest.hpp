@@ -30,7 +30,7 @@ enum Missing : std::uint8_t { AS_ZERO, ZERO_RIGHT, ZERO_LEFT, NAN_RIGHT, NAN_LEF
 struct Reading {
     bool single_precision;
     double missing, zero_within, lowest_category;
-    bool absent_is_missing;
+    bool absent_is_missing, refuses_infinite, refuses_missing;
 
     // A value as the framework reads it, NaN where it is missing.
     double read(double value) const {
@@ -160,6 +160,7 @@ public:
     std::size_t n_members() const { return n_trees() / n_outputs_; }
     std::size_t n_scores() const { return n_outputs_ * nodes_.width; }
     std::size_t n_features() const { return n_features_; }
+    const Reading& reading() const { return reading_; }
     std::size_t n_columns() const { return std::max<std::size_t>(1, columns_.missing.size()); }
     std::size_t n_nodes() const { return nodes_.nodes.size(); }
     // Classes that leaves vote for; 0 where they do not.
@@ -354,33 +355,26 @@ private:
 
     // Rank of a category: one more than those of all known ones where it is missing, two where it is unknown.
     std::uint16_t category_rank(double value, double key, std::size_t rank, std::span<const double> known) const {
-        std::size_t place = known.size() + 1;
-        if (std::isnan(value))
-            place = known.size();
-        else if (value > reading_.lowest_category && rank < known.size() && known[rank] == key)
-            place = rank;
-        return static_cast<std::uint16_t>(place);
+        const bool is_known = value > reading_.lowest_category && rank < known.size() && known[rank] == key;
+        return static_cast<std::uint16_t>(is_known ? rank : known.size() + (std::isnan(value) ? 0 : 1));
     }
 
     static void expect(bool holds, const std::string& what) {
         if (!holds) throw std::invalid_argument("the forest is damaged: " + what);
     }
 
-    // Whether parts of something begin at 0 and end where that does, none before the last.
-    static bool are_parts(View<std::int64_t> start, std::size_t parts, std::size_t size, std::int64_t smallest) {
-        if (start.size() != parts + 1 || start.front() != 0 || start.back() != static_cast<std::int64_t>(size))
-            return false;
-        for (std::size_t i = 0; i < parts; ++i)
-            // Compared first: a difference of any two numbers may not fit.
-            if (start[i + 1] < start[i] || start[i + 1] - start[i] < smallest) return false;
-        return true;
+    // Whether parts of something begin at 0 and end where that does, and none begins out of order with the next.
+    template <class OutOfOrder>
+    static bool are_parts(View<std::int64_t> start, std::size_t parts, std::size_t size, OutOfOrder out_of_order) {
+        return start.size() == parts + 1 && start.front() == 0 && start.back() == static_cast<std::int64_t>(size) &&
+               std::adjacent_find(start.begin(), start.end(), out_of_order) == start.end();
     }
 
     void check_sizes() {
         const std::size_t n = n_nodes();
         expect(n > 0 && n <= std::size_t{1} << 28, "it has no nodes, or more than a node can name");
-        expect(nodes_.tree_start.size() > 1 && are_parts(nodes_.tree_start, n_trees(), n, 1) && n_outputs_ > 0 &&
-                   n_trees() % n_outputs_ == 0,
+        expect(nodes_.tree_start.size() > 1 && are_parts(nodes_.tree_start, n_trees(), n, std::greater_equal()) &&
+                   n_outputs_ > 0 && n_trees() % n_outputs_ == 0,
                "its trees are not parts of its nodes, or not as many for each output");
         expect(nodes_.width > 0 && (n_outputs_ == 1 || nodes_.width == 1),
                "its leaves hold too few or too many scores");
@@ -397,8 +391,10 @@ private:
         const std::size_t entries = columns_.feature.size();
         expect(columns_.missing.size() <= COLUMN_MASK + 1, "it has more columns than a node can name");
         expect(columns_.missing.size() == columns_.base.size(), "its columns are not alike in number");
-        expect(are_parts(columns_.cut_start, entries, columns_.cuts.size(), 0), "its thresholds are not parts of all");
-        expect(are_parts(columns_.start, entries, columns_.missing.size(), 1), "its columns are not parts of all");
+        expect(are_parts(columns_.cut_start, entries, columns_.cuts.size(), std::greater()),
+               "its thresholds are not parts of all");
+        expect(are_parts(columns_.start, entries, columns_.missing.size(), std::greater_equal()),
+               "its columns are not parts of all");
         for (std::size_t entry = 0; entry < entries; ++entry) {
             const std::int64_t feature = columns_.feature[entry];
             expect(feature >= (entry ? columns_.feature[entry - 1] : 0) &&

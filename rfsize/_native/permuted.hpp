@@ -33,7 +33,11 @@ struct Detour {
 class Detours {
 public:
     Detours(const Rows& rows, const Permutation& permutation)
-        : rows_(rows), forest_(rows.forest()), permuted_(permutation), last_met_(permutation.n_sets(), 0) {}
+        : rows_(rows),
+          forest_(rows.forest()),
+          trees_(forest_.view()),
+          permuted_(permutation),
+          last_met_(permutation.n_sets(), 0) {}
 
     // The leaf of the row at a place of the order; `detours` has the ways that lead to another.
     std::uint32_t take(std::size_t tree, std::size_t place) {
@@ -42,7 +46,7 @@ public:
         met_.clear();
         detours_.clear();
         ++n_taken_;
-        for (; is_open(node); node = step(node, own)) {
+        for (; is_open(node); node = child_of<true>(trees_, node, own)) {
             const auto set = static_cast<std::size_t>(permuted_.set_of_column[column(node)]);
             if (set >= last_met_.size() || last_met_[set] == n_taken_) continue;  // -1 is beyond all
             last_met_[set] = n_taken_;
@@ -52,7 +56,8 @@ public:
             const std::uint16_t* other = columns_of(permuted_.donor(place, set));
             const auto number = static_cast<std::int32_t>(set);
             std::uint32_t at = first;
-            while (is_open(at)) at = step(at, permuted_.set_of_column[column(at)] == number ? other : own);
+            while (is_open(at))
+                at = child_of<true>(trees_, at, permuted_.set_of_column[column(at)] == number ? other : own);
             if (at != node) detours_.push_back({set, at});
         }
         return node;
@@ -63,26 +68,15 @@ public:
 private:
     const Rows& rows_;
     const Forest& forest_;
+    NodesView trees_;
     const Permutation& permuted_;
     std::vector<std::uint64_t> last_met_;
     std::vector<Detour> met_, detours_;  // where a set is tested first, and where rows end by it
     std::uint64_t n_taken_ = 0;
 
     const std::uint16_t* columns_of(std::size_t row) const { return rows_.q() + row * forest_.n_columns(); }
-    std::uint64_t word(std::uint32_t node) const { return forest_.nodes().nodes[node]; }
-    bool is_open(std::uint32_t node) const { return (word(node) & RANK_MASK) != RANK_MASK; }
-    std::size_t column(std::uint32_t node) const { return (word(node) >> COLUMN_SHIFT) & COLUMN_MASK; }
-
-    std::uint32_t step(std::uint32_t node, const std::uint16_t* columns) const {
-        const std::uint64_t tested = word(node);
-        const auto left = static_cast<std::uint32_t>(tested >> LEFT_SHIFT);
-        const std::uint16_t value = columns[column(node)];
-        if (tested & CATEGORICAL) {
-            const auto start = static_cast<std::size_t>(forest_.nodes().bit_start[node]);
-            return left + ((~forest_.nodes().bits[start + (value >> 5)] >> (value & 31)) & 1);
-        }
-        return left + (value > (tested & RANK_MASK));
-    }
+    bool is_open(std::uint32_t node) const { return (trees_.nodes[node] & RANK_MASK) != RANK_MASK; }
+    std::size_t column(std::uint32_t node) const { return (trees_.nodes[node] >> COLUMN_SHIFT) & COLUMN_MASK; }
 };
 
 // Add a tree's scores of the rows that it was not trained on to as_they_are, of rows and scores, and their changes by

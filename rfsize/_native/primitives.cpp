@@ -14,8 +14,10 @@
 #endif
 #define RFSIZE_NAME_OF(level) #level
 #define RFSIZE_NAME(level) RFSIZE_NAME_OF(level)
+#define RFSIZE_TABLE_OF(level) table_##level
+#define RFSIZE_TABLE(level) RFSIZE_TABLE_OF(level)
 
-namespace rfsize::RFSIZE_LEVEL {
+namespace rfsize {
 
 namespace {
 
@@ -179,7 +181,7 @@ void pass(const Split* splits, std::size_t n_splits, const Number* columns, std:
         pass_vectors<Vector, Number, BIAS, 2>(splits, n_splits, columns + first, stride, at + first);
 }
 
-// Where walkers get to from a node in one step; from a leaf, to the leaf itself.
+// Walkers of rows that are named, down any trees.
 template <bool CATEGORIES>
 struct Down {
     const NodesView& trees;
@@ -188,13 +190,7 @@ struct Down {
     const std::uint32_t* row;
 
     std::uint32_t step(std::size_t walker, std::uint32_t place) const {
-        const std::uint64_t node = trees.nodes[place];
-        const std::uint16_t value = q[row[walker] * n_columns + ((node >> COLUMN_SHIFT) & COLUMN_MASK)];
-        if (CATEGORIES && (node & CATEGORICAL)) {
-            const std::uint32_t word = trees.bits[static_cast<std::uint64_t>(trees.bit_start[place]) + (value >> 5)];
-            return static_cast<std::uint32_t>(node >> LEFT_SHIFT) + ((~word >> (value & 31)) & 1);
-        }
-        return static_cast<std::uint32_t>(node >> LEFT_SHIFT) + (value > (node & RANK_MASK));
+        return child_of<CATEGORIES>(trees, place, q + row[walker] * n_columns);
     }
     bool is_open(std::uint32_t place) const { return (trees.nodes[place] & RANK_MASK) != RANK_MASK; }
 };
@@ -430,9 +426,8 @@ void add(const Real* value, std::size_t n_values, const std::uint8_t* id, std::s
 
 }  // namespace
 
-extern const Primitives table;
-const Primitives table = {
+const Primitives RFSIZE_TABLE(RFSIZE_LEVEL) = {
     RFSIZE_NAME(RFSIZE_LEVEL), read,       rank,        compare, gather_bytes, gather_words, pass<Bytes, BYTE_BIAS>,
     pass<Words, WORD_BIAS>,    add<float>, add<double>, descend, descend_alone};
 
-}  // namespace rfsize::RFSIZE_LEVEL
+}  // namespace rfsize

@@ -56,12 +56,28 @@ static inline std::uint16_t compared_with(const NumbersColumn& column, double va
     return is_missing ? column.of_missing : static_cast<std::uint16_t>(above < 0xFFFF ? above : 0xFFFF);
 }
 
+// Node words; see rfsize/walking/layout.py.
+inline constexpr unsigned LEFT_SHIFT = 36, COLUMN_SHIFT = 16;
+inline constexpr std::uint64_t COLUMN_MASK = 0x7FFFF, CATEGORICAL = std::uint64_t{1} << 35, RANK_MASK = 0xFFFF;
+
 // What walkers down the trees need to know of the nodes.
 struct NodesView {
     const std::uint64_t* nodes;
     const std::int64_t* bit_start;  // null where no split is categorical
     const std::uint32_t* bits;
 };
+
+// The child of a node that a row goes to; of a leaf, the leaf itself. Of each file its own, as above.
+template <bool CATEGORIES>
+static inline std::uint32_t child_of(const NodesView& trees, std::uint32_t place, const std::uint16_t* row) {
+    const std::uint64_t node = trees.nodes[place];
+    const std::uint16_t value = row[(node >> COLUMN_SHIFT) & COLUMN_MASK];
+    if (CATEGORIES && (node & CATEGORICAL)) {
+        const std::uint32_t word = trees.bits[static_cast<std::uint64_t>(trees.bit_start[place]) + (value >> 5)];
+        return static_cast<std::uint32_t>(node >> LEFT_SHIFT) + ((~word >> (value & 31)) & 1);
+    }
+    return static_cast<std::uint32_t>(node >> LEFT_SHIFT) + (value > (node & RANK_MASK));
+}
 
 struct Primitives {
     const char* level;
@@ -96,6 +112,9 @@ struct Primitives {
                           std::uint32_t* place, std::uint32_t* open, std::size_t n, std::size_t steps);
 };
 
+// Those of each level, of which a processor without levels has the first.
+extern const Primitives table_baseline, table_v3, table_v4;
+
 // Those of this processor, or of the level that the environment names.
 const Primitives& primitives();
 
@@ -105,9 +124,5 @@ const Primitives& primitives();
 inline constexpr unsigned SHORT_LEFT_SHIFT = 16, SHORT_COLUMN_SHIFT = 8;
 inline constexpr std::uint32_t SHORT_RANK_MASK = 0xFF;
 inline constexpr std::size_t SHORT_ROW = 256;
-
-// Node words; see rfsize/walking/layout.py.
-inline constexpr unsigned LEFT_SHIFT = 36, COLUMN_SHIFT = 16;
-inline constexpr std::uint64_t COLUMN_MASK = 0x7FFFF, CATEGORICAL = std::uint64_t{1} << 35, RANK_MASK = 0xFFFF;
 
 }  // namespace rfsize

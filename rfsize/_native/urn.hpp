@@ -39,21 +39,23 @@ inline void step_back_wins(std::vector<double>& mass, bool winner, Int n_trees, 
     step_back(mass, n_votes, fewest, winner ? n_votes : std::min(n_votes, half));
 }
 
-// Widen low and high, the lossless bounds, to all tallies whose leader wins with a probability above alpha. wins_0 and
-// wins_1 are the masses of the final tallies with which class 0, or 1, wins.
+// Set low and high to the stops where the votes left cannot change the label, or the leader wins with a probability
+// above alpha. wins_0 and wins_1 are the masses of the final tallies with which class 0, or 1, wins.
 //
 // Only the class that leads the votes so far is answered. The probability that class 1 wins grows with its votes over
 // the tallies that can occur, so the stops are found from outside in; a tally that cannot occur stops only beyond one
 // that can and does.
-inline void widen_bounds(Doubles wins_0, Doubles wins_1, double alpha, std::span<std::int32_t> low,
-                         std::span<std::int32_t> high) {
+inline void set_bounds(Doubles wins_0, Doubles wins_1, double alpha, std::span<std::int32_t> low,
+                       std::span<std::int32_t> high) {
     const Int n_trees = static_cast<Int>(wins_0.size()) - 1;
     std::vector<double> masses_0(wins_0.begin(), wins_0.end()), masses_1(wins_1.begin(), wins_1.end());
     const double *zero = masses_0.data(), *one = masses_1.data();
-    for (Int n_votes = n_trees - 1; n_votes > 0; --n_votes) {
+    low.back() = static_cast<std::int32_t>(n_trees / 2);
+    high.back() = low.back() + 1;
+    for (Int n_votes = n_trees - 1; n_votes >= 0; --n_votes) {
         step_back_wins(masses_0, false, n_trees, n_votes);
         step_back_wins(masses_1, true, n_trees, n_votes);
-        Int lowest = low[at(n_votes)], highest = high[at(n_votes)];
+        Int lowest = std::max<Int>(n_trees / 2 - n_trees + n_votes, -1), highest = std::min(n_trees / 2, n_votes) + 1;
         for (Int n = lowest + 1; 2 * n < n_votes; ++n) {
             if (zero[n] + one[n] == 0.0) continue;
             if (!(zero[n] > alpha * (zero[n] + one[n]))) break;
@@ -165,10 +167,10 @@ std::array<double, W> before(std::size_t t, const Layer<W>& layer, std::size_t i
 
 // The class with the most votes, and how far it is ahead of the next; ties go to the lowest class.
 struct Lead {
-    std::size_t leader, votes;
+    std::size_t leader = 0, votes;
     bool comes_first;
 
-    explicit Lead(const std::vector<std::size_t>& of) : leader(0), votes(0), comes_first(false) {
+    explicit Lead(const std::vector<std::size_t>& of) {
         for (std::size_t k = 1; k < of.size(); ++k)
             if (of[k] > of[leader]) leader = k;
         std::size_t next = leader == 0 ? 1 : 0;
@@ -179,16 +181,20 @@ struct Lead {
     }
 };
 
-// The tallies at which rows stop, one bit each.
+// Whether rows stop at the tally of a number, for which a table has one bit each.
+inline bool is_marked(std::span<const std::uint8_t> bits, std::size_t number) {
+    return bits[number >> 3] >> (number & 7) & 1;
+}
+
+// The tallies at which rows stop.
 struct TallyTable {
     TallyOrder order;
     std::vector<std::uint8_t> bits;
 
     template <class Votes>
     bool stops(std::size_t n_votes, const Votes& votes) const {
-        return has(order.number(n_votes, votes));
+        return is_marked(bits, order.number(n_votes, votes));
     }
-    bool has(std::size_t number) const { return bits[number >> 3] >> (number & 7) & 1; }
 };
 
 // Classes whose masses go back together; all at once would take much memory.
@@ -219,8 +225,8 @@ inline void mark_stops(const TallyOrder& order, Doubles prior, double alpha, std
 }
 
 // By the class that wins all votes: its mass, the mass that gets another answer, and the expected trees.
-inline void tally_outcome(const TallyTable& table, Doubles prior, const Matrix<double>& outcome) {
-    const TallyOrder& order = table.order;
+inline void tally_outcome(const TallyOrder& order, Doubles prior, std::span<const std::uint8_t> bits,
+                          const Matrix<double>& outcome) {
     const std::size_t n_trees = order.n_trees();
     for (std::size_t first = 0; first < order.n_classes(); first += TOGETHER_BACK) {
         Layer<TOGETHER_BACK> mass(prior.size()), wrong(prior.size()), trees(prior.size());
@@ -234,7 +240,7 @@ inline void tally_outcome(const TallyTable& table, Doubles prior, const Matrix<d
             order.each_of(t, [&](std::size_t i, const auto& votes, const auto& step) {
                 mass[i] = before(t, mass, i, votes, step);
                 const Lead lead(votes);
-                if (t == 0 || (lead.votes + lead.comes_first <= n_trees - t && !table.has(order.first(t) + i))) {
+                if (t == 0 || (lead.votes + lead.comes_first <= n_trees - t && !is_marked(bits, order.first(t) + i))) {
                     wrong[i] = before(t, wrong, i, votes, step);
                     trees[i] = before(t, trees, i, votes, step);
                     return;

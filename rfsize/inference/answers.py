@@ -56,7 +56,7 @@ class Answer:
     def __init__(
         self, forest: PackedForest, n_jobs: int, link: str, rule: Any, n_columns: int, finish: Finish | None = None
     ) -> None:
-        reading, most_rows = forest.conventions.reading, rows_in_one_call(forest)
+        most_rows = rows_in_one_call(forest)
         self._forest, self._n_jobs, self._finish = forest, n_jobs, finish
         is_label = rule is not None and not isinstance(rule, _core.SpreadStop)
         self._of_row = () if is_label else (n_columns,)
@@ -67,8 +67,6 @@ class Answer:
             forest.predicting(link),
             start=forest.start.astype(np.float64),
             threshold=forest.label_threshold,
-            refuses_infinite=reading.refuses_infinite,
-            refuses_missing=reading.refuses_missing,
             codes_numbers=forest.conventions.codes_numbers,
             most_rows=most_rows,
             n_columns=n_columns,
@@ -93,8 +91,9 @@ class Answer:
 
     def of(self, X: Any, return_trees: bool) -> Any:
         """The answers for rows of any kind, with ``return_trees`` also how many trees each row used."""
-        plain = self._plain.read(X)
-        few = None if plain is None else self.few.predict(plain, return_trees, of_frame=True)
+        few = self.few.predict(X, return_trees)
+        if few is None and (plain := self._plain.read(X)) is not None:
+            few = self.few.predict(plain, return_trees, of_frame=True)
         if few is not None:
             return few
         rows, fill = opened(self._forest, X), self.few.fill

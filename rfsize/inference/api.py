@@ -156,8 +156,8 @@ def compile(
         threshold = table.threshold
     give(learning_rate_of(read))
     packed = PackedForest.of_model(read, read.checked_threshold(threshold))
-    own = read.voting if table is None else table.voting
-    compiled = CompiledForest(packed, table, voting=own_voting or own, n_jobs=n_jobs)
+    decided_by = own_voting or (read.voting if table is None else table.voting)
+    compiled = CompiledForest(packed, table, voting=decided_by, n_jobs=n_jobs)
     if table is not None and table.metric == "labels" and not compiled.predict_uses_table:
         warn(
             f"the table is for labels, and predict of this compiled forest gives {compiled.forest.output}, as "

@@ -82,18 +82,16 @@ def _columns(forest: PackedForest) -> str:
     codes = dict(zip(conventions.category_features or (), conventions.categories, strict=False))
     if not (forest.feature_names or codes):
         return ""
-    names = forest.feature_names or [""] * forest.n_features
     told = [" * The columns of a row, and the numbers of their categories:"]
-    for at in range(forest.n_features):
+    for at, name in enumerate(forest.feature_names or [""] * forest.n_features):
         known = ", ".join(f"{code} {remark(value)}" for code, value in enumerate(codes.get(at, ())))
-        told.append(f" *   {at} {remark(names[at])}{f': {known}' if known else ''}")
+        told.append(f" *   {at} {remark(name)}{f': {known}' if known else ''}")
     return "\n".join([*told, " *", ""])
 
 
 def _scores(forest: PackedForest) -> str:
     """The C functions that sum scores, and predict from the sums."""
-    kind, link = forest.precision, forest.conventions.link
-    single = kind == np.float32
+    link, single = forest.conventions.link, forest.precision == np.float32
     return part(
         "scores",
         sum="float" if single else "double",
@@ -106,8 +104,8 @@ def _scores(forest: PackedForest) -> str:
         features=forest.n_features,
         width=forest.trees.value.shape[1],
         scores=forest.n_scores,
-        divisor=real(float(kind.type(forest.divisor)), single=single),
-        slope=real(float(kind.type(forest.conventions.slope)), single=single),
+        divisor=real(forest.divisor, single=single),
+        slope=real(forest.conventions.slope, single=single),
         start=array("start", forest.start),
     )
 

@@ -149,9 +149,7 @@ class CompiledForest:
         >>> bool(n_used.mean() < 50)
         True
         """
-        answer = self._predicted
-        predicted = answer.few.predict(X, return_trees)
-        return answer.of(X, return_trees) if predicted is None else predicted
+        return self._predicted.of(X, return_trees)
 
     @overload
     def predict_labels(self, X: Any, *, return_trees: Literal[False] = False) -> NDArray[Any]: ...
@@ -197,9 +195,7 @@ class CompiledForest:
         True
         """
         refuse_numbers(self.classes, "labels")
-        answer = self._labels
-        labels = answer.few.predict(X, return_trees)
-        return answer.of(X, return_trees) if labels is None else labels
+        return self._labels.of(X, return_trees)
 
     def votes(self, X: Any) -> Votes:
         """Count the votes of all trees, as `rfsize.tree_outputs` does.
@@ -277,9 +273,7 @@ class CompiledForest:
         True
         """
         refuse_numbers(self.classes, "probabilities")
-        answer = self._probabilities
-        probabilities = answer.few.predict(X, return_trees)
-        return answer.of(X, return_trees) if probabilities is None else probabilities
+        return self._probabilities.of(X, return_trees)
 
     def save(self, path: str | Path, *, compress: bool = True) -> None:
         """Write the forest and its table to one file. `rfsize.load` reads it without LightGBM or XGBoost.

@@ -306,30 +306,26 @@ _FLAGS = [field.name for field in fields(Conventions) if field.type == "bool"]
 _FLAGS_OF_READING = [name for name, value in Reading(False)._asdict().items() if type(value) is bool]
 _TEXTS = ["framework", "link"]
 _FRAMEWORK = re.compile("[A-Za-z][A-Za-z0-9 ._-]{0,63}")
-_FACTORS = ["slope", "divisor", "cut"]
-_NUMBERS = [*_FACTORS, "missing", "zero_within", "lowest_category"]
+_NUMBERS = ["slope", "divisor", "cut", "missing", "zero_within", "lowest_category"]
 _LINKS_OF_ONE, _LINKS_OF_SEVERAL = ("logistic", "identity", "step"), ("softmax", "one-vs-all", "identity", "logistic")
 _LINKS_OF_NUMBERS = ("identity", "exp", "square", "logistic", "softplus")
 
 
 def _conventions_from_dict(fields: dict[str, Any]) -> Conventions:
     require(_FRAMEWORK.fullmatch(fields["framework"]), "a framework whose name is not a name")
-    base = tuple(map(float, fields["start"]))
-    numbers: dict[str, Any] = {name: float.fromhex(fields[name]) for name in _NUMBERS}
-    factors: dict[str, Any] = {name: numbers.pop(name) for name in _FACTORS}
-    flags: dict[str, Any] = {name: bool(fields[name]) for name in _FLAGS}
-    require(not np.isnan([numbers["zero_within"], numbers["lowest_category"]]).any(), "a NaN")
+    known: dict[str, Any] = {name: bool(fields[name]) for name in _FLAGS + _FLAGS_OF_READING}
+    known |= {name: float.fromhex(fields[name]) for name in _NUMBERS}
+    known |= {name: fields[name] for name in _TEXTS}
+    reading = Reading(**{name: known.pop(name) for name in Reading._fields})
+    require(not np.isnan([reading.zero_within, reading.lowest_category]).any(), "a NaN")
     categories, features = tuple(map(tuple, fields["categories"])), fields["category_features"]
     are_scalars = all(isinstance(category, str | int | float) for known in categories for category in known)
     require(are_scalars, "a category that is no number and no text")
     require(features is None or len(features) == len(categories), "not one feature for each list of categories")
     return Conventions(
-        framework=fields["framework"],
-        link=fields["link"],
-        **factors,
-        **flags,
-        base=base,
-        reading=Reading(**numbers, **{name: bool(fields[name]) for name in _FLAGS_OF_READING}),
+        **known,
+        base=tuple(map(float, fields["start"])),
+        reading=reading,
         categories=categories,
         category_features=None if features is None else tuple(map(int, features)),
         coded_features=tuple(map(int, fields["coded_features"])),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -35,7 +36,7 @@ def opened(forest: PackedForest, X: Any) -> Rows:
     if lies_elsewhere(X):
         raise ValueError("X lies on Dask's workers: give rfsize.dask.predict(forest, X), which predicts there")
     columns = columns_of(forest)
-    views = column_views(X, columns)
+    views = column_views(X, forest)
     if views is None:
         return open_rows(X, columns)
     chunk = Chunk(0, len(views[0]), lambda start, stop: [view[start:stop] for view in views])
@@ -46,33 +47,29 @@ def opened(forest: PackedForest, X: Any) -> Rows:
 _EXACT = nw.Float32, nw.Float64, nw.Int8, nw.Int16, nw.Int32, nw.UInt8, nw.UInt16, nw.UInt32
 
 
-def column_views(X: Any, columns: Columns) -> list[NDArray[Any]] | None:
+def column_views(X: Any, forest: PackedForest) -> list[NDArray[Any]] | None:
     """The columns of a Polars or Arrow table where they lie.
 
     None if a column has to be copied or needs a check: it has nulls, lies in pieces, is no column of training, holds
     categories, or numbers that the framework may refuse.
     """
-    conventions = columns.conventions
-    assert conventions is not None
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    frame, conventions = nw.from_native(X, eager_only=True, pass_through=True), forest.conventions
     is_table = isinstance(frame, nw.DataFrame) and (
         frame.implementation.is_polars() or frame.implementation.is_pyarrow()
     )
     if not is_table or conventions.reading.refuses_infinite or conventions.categories or 0 in frame.shape:
         return None
-    if frame.columns != columns.names if columns.names else len(frame.columns) != columns.n_features:
-        return None
-    if any(dtype not in _EXACT for dtype in frame.schema.values()):
+    if frame.columns != (forest.feature_names or frame.columns) or len(frame.columns) != forest.n_features:
         return None
     views = [_view(frame[:, place]) for place in range(len(frame.columns))]
     return None if any(view is None for view in views) else views
 
 
 def _view(column: nw.Series[Any]) -> Any:
-    """A column as an array on the same memory; None if that cannot be."""
+    """A column as an array on the same memory; None if that cannot be, or double precision does not hold it."""
     native = column.to_native()
     is_arrow = hasattr(native, "num_chunks")
-    if column.null_count() or (native.num_chunks if is_arrow else native.n_chunks()) != 1:
+    if column.dtype not in _EXACT or column.null_count() or (native.num_chunks if is_arrow else native.n_chunks()) != 1:
         return None
     return native.chunk(0).to_numpy(zero_copy_only=True) if is_arrow else native.to_numpy(allow_copy=False)
 
@@ -156,7 +153,7 @@ def _readers(X: Any, types: Sequence[Any], columns: Columns) -> Readers | None:
     if "other" in kinds or len(set(names)) < len(names):
         return None
     readers: Readers = {}
-    try:
+    with suppress(ValueError):
         if places_of(names, len(names), columns, warns=False) is not None:
             return None
         coders = coders_by_place(names, kinds, columns.conventions)
@@ -168,9 +165,8 @@ def _readers(X: Any, types: Sequence[Any], columns: Columns) -> Readers | None:
                 readers[place] = partial(coded_values, codes_of=codes_of)
             elif kind != "number":
                 return None
-    except ValueError:
-        return None
-    return readers
+        return readers
+    return None
 
 
 def _coder_of(categories: Any, codes_of: CodesOf | None) -> Callable[[Any], Floats]:

@@ -94,8 +94,8 @@ class RuleFamily:
         number, differs = np.ascontiguousarray(number, dtype=np.float64), np.ascontiguousarray(differs)
         # Those of a message to a worker may lie unaligned.
         factors, scale, share = (np.require(of, requirements="A") for of in (self.factors, self.scale, self.share))
-        shape = self.low, self.high, scale, share, self.origin
-        _core.count_stops(number, differs, final, factors, *shape, counts[1], counts[2])
+        bounds = self.low, self.high, scale, share, self.origin
+        _core.count_stops(number, differs, final, factors, *bounds, *counts[1:])
         return counts
 
 
@@ -171,8 +171,7 @@ def _interval_rule(trees: Task, target: RiskTarget) -> tuple[IntervalRule, Certi
         schedule = _lead_schedule(trees, forest, scale, width)
     factors = factors_for(width, schedule)
     low, high = (cut, cut) if forest.n_scores == 1 else (-math.inf, 0.0)
-    bounds = {"low": low, "high": high, "origin": scale.origin}
-    family = RuleFamily(factors, schedule, scale.share, len(forest.classes), **bounds)
+    family = RuleFamily(factors, schedule, scale.share, len(forest.classes), low, high, scale.origin)
     every = 1 if forest.is_forest else CHECK_EVERY
     read = partial(_exits_of_sums, forest=forest, family=family, drift=scale.drift, every=every)
     chosen, certificate = _tested(trees, target, "values", family, read, has_pool=not forest.is_forest)
@@ -220,8 +219,7 @@ def _exits_of_sums(
         number = sums[:, :, 0].astype(np.float64)
         label: NDArray[Any] = number > family.origin + (family.high - family.origin) * family.share
     else:
-        ahead = sums - (1.0 - n_used / len(n_used))[:, None] * drift
-        label, number, _ = leads(ahead)
+        label, number, _ = leads(sums - (1.0 - n_used / len(n_used))[:, None] * drift)
     number[:, n_used % every > 0] = np.nan
     return family.count(number, label != final[:, None], final)
 

@@ -56,7 +56,7 @@ def refusing() -> AbstractContextManager[None]:
     return refusing_damage("the file is no stop table, or is damaged", "build and save the table again")
 
 
-def signed(content: dict[str, Any]) -> dict[str, Any]:
+def signed(**content: Any) -> dict[str, Any]:
     """The document with its format, its version, and a checksum over everything."""
     document = {"format": FORMAT, "version": VERSION, **content}
     canonical = json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -93,15 +93,13 @@ def stored_fields(document: Any) -> dict[str, Any]:
         "threshold": _threshold(document["threshold"], n_classes, stops),
         "certificate": None if certificate is None else _certificate(certificate, alpha, n_trees, n_classes),
     }
-    _check_promise(**fields)
+    _check_promise(stops, alpha, fields["prior"], fields["threshold"], fields["certificate"])
     expected, labels = document["expected"], fields["classes"] or tuple(range(n_classes))
     require(expected is None or fields["prior"] is not None, "without a prior, nothing is expected")
     return {**fields, "expected": None if expected is None else _expected(expected, n_trees, labels)}
 
 
-def _check_promise(
-    *, stops: Rule, alpha: float, prior: Any, threshold: Any, certificate: Certificate | None, **_: Any
-) -> None:
+def _check_promise(stops: Rule, alpha: float, prior: Any, threshold: Any, certificate: Certificate | None) -> None:
     """``ValueError`` if what a table promises does not fit its stops, or its certificate."""
     is_weighted = isinstance(stops, WeightedVote)
     is_built = stops.voting == "hard" and certificate is None and not is_weighted
@@ -129,8 +127,7 @@ def _rule(document: dict[str, Any], n_trees: int, n_classes: int) -> Rule:
     if kind == "spread":
         return _spread(stops, n_trees, n_classes)
     if kind == "weighted":
-        weights = _numbers(stops["weights"], n_trees)
-        return WeightedVote(checked_weights(weights))
+        return WeightedVote(checked_weights(_numbers(stops["weights"], n_trees)))
     require(kind == ("binary" if n_classes == 2 else "leaders"), f"there is no kind {kind!r} of these classes")
     return _of_two(stops, n_trees) if n_classes == 2 else _of_several(stops, n_trees, n_classes)
 

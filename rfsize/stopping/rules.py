@@ -107,26 +107,22 @@ def in_blocks(rule: Rule, outputs: NDArray[Any], n_classes: int) -> tuple[NDArra
 
 def checked_outputs(rule: Rule, outputs: ArrayLike, n_trees: int, n_classes: int) -> NDArray[Any]:
     """Check votes or scores of all trees; ``ValueError`` if they are not what the rule reads."""
-    values = np.asarray(outputs)
+    values, shape = np.asarray(outputs), f"of shape (n_rows, {n_trees}"
     if rule.voting == "hard":
-        fits = values.ndim == 2 and values.shape[1] == n_trees and values.dtype.kind in "iub"
-        if not fits or (values.size and not 0 <= values.min() <= values.max() < n_classes):
-            raise ValueError(
-                f"tree_votes must hold the class of each tree, whole numbers from 0 to {n_classes - 1} of shape "
-                f"(n_rows, {n_trees}): found {described(values)}"
-            )
-        return values.astype(np.int64) if values.dtype.kind == "b" else values
-    if values.ndim == 2:
-        values = values[:, :, None]
-    n_scores = {1, 2} if n_classes == 2 else {n_classes}
-    fits = values.ndim == 3 and values.shape[1] == n_trees and (values.shape[2] in n_scores or n_classes == 1)
-    if not fits or values.dtype.kind not in "iuf" or not np.isfinite(values).all():
+        fits = values.ndim == 2 and values.dtype.kind in "iub"
+        fits = fits and (not values.size or 0 <= values.min() <= values.max() < n_classes)
+        wanted = f"tree_votes must hold the class of each tree, whole numbers from 0 to {n_classes - 1} {shape})"
+    else:
+        values = values[:, :, None] if values.ndim == 2 else values
+        n_scores = {1, 2} if n_classes == 2 else {n_classes}
+        fits = values.ndim == 3 and (values.shape[2] in n_scores or n_classes == 1)
+        fits = fits and values.dtype.kind in "iuf" and bool(np.isfinite(values).all())
         which = "the first 1, …, T trees together" if rule.adds_up else "each tree alone"
-        raise ValueError(
-            f"this table goes by scores: give those of {which}, before the link, finite numbers of shape (n_rows, "
-            f"{n_trees}, {n_classes if n_classes > 2 else 1}): found {described(values)}"
-        )
-    return values
+        wanted = f"this table goes by scores: give those of {which}, before the link, finite numbers {shape}, "
+        wanted += f"{n_classes if n_classes > 2 else 1})"
+    if not fits or values.shape[1] != n_trees:
+        raise ValueError(f"{wanted}: found {described(values)}")
+    return values.astype(np.int64) if values.dtype.kind == "b" else values
 
 
 def described(values: NDArray[Any]) -> str:
@@ -137,7 +133,5 @@ def described(values: NDArray[Any]) -> str:
 
 def checked_trees(n_trees: int) -> int:
     """Check that a forest is not too large for a table."""
-    try:
-        return whole("n_trees", n_trees, at_least=1, at_most=MAX_TREES)
-    except ValueError as error:
-        raise ValueError(f"{error}; truncate a larger forest first (rfsize.truncate)") from None
+    advice = "; truncate a larger forest first (rfsize.truncate)"
+    return whole("n_trees", n_trees, at_least=1, at_most=MAX_TREES, advice=advice)

@@ -75,19 +75,16 @@ class IntervalRule(Rule):
         """The rule on rows of a forest; ``ValueError`` if the labels of the forest turn at another score."""
         scale = SumScale.of(forest, has_cut=self.cut is not None)
         share, origin = np.append(1.0, scale.share), scale.origin
-        first_look = min(self.every, forest.n_trees)
-        if self.cut is None or forest.n_scores > 1:
-            needed = self.margin * share
-            return LabelsBySums(forest, first_look, self.every, needed, needed, scale.drift)
-        cut = cut_of(forest)
-        if abs(self.cut - cut) > _SAME_CUT * max(1.0, abs(cut)):
-            raise ValueError(
-                f"the table stops at a score of {self.cut:g}, and the forest's labels turn at {cut:g}: make a "
-                "table from this forest, StopTable.calibrate(model, X)"
-            )
-        low = origin + (self.cut - self.margin - origin) * share
-        high = origin + (self.cut + self.margin - origin) * share
-        return LabelsBySums(forest, first_look, self.every, low, high, scale.drift)
+        low = high = self.margin * share
+        if self.cut is not None and forest.n_scores == 1:
+            cut = cut_of(forest)
+            if abs(self.cut - cut) > _SAME_CUT * max(1.0, abs(cut)):
+                raise ValueError(
+                    f"the table stops at a score of {self.cut:g}, and the forest's labels turn at {cut:g}: make a "
+                    "table from this forest, StopTable.calibrate(model, X)"
+                )
+            low, high = (origin + (self.cut + away - origin) * share for away in (-self.margin, self.margin))
+        return LabelsBySums(forest, min(self.every, forest.n_trees), self.every, low, high, scale.drift)
 
     def to_dict(self) -> dict[str, Any]:
         content = {"margin": self.margin[1:].tolist(), "every": self.every}
@@ -157,11 +154,9 @@ class LabelsBySums:
         forest, last, n_trees = self.forest, lossless_on(self.forest), self.forest.n_trees
         looks = np.arange(self.first_look, n_trees, self.every)
         low, high = (np.append(*ends) for ends in ((self.low[looks], last.low[-1]), (self.high[looks], last.high[-1])))
-        looked: dict[str, object] = {"first_look": self.first_look, "every": self.every}
-        looked["of_sums"] = forest.conventions.labels_of_scores
+        looked = {"first_look": self.first_look, "every": self.every, "of_sums": forest.conventions.labels_of_scores}
         if forest.n_scores == 1:
-            single = forest.precision == np.float32
-            threshold = real(float(forest.precision.type(forest.label_threshold)), single=single)
+            threshold = real(forest.label_threshold, single=forest.precision == np.float32)
             bounds = {"low": array("low", low), "high": array("high", high), "threshold": threshold}
             return part("label_by_one_score", **looked, **bounds) + part("ask_by_scores")
         drift = part("drift", drift=array("drift", self.drift)) if self.drift.any() else part("no_drift")
@@ -173,8 +168,8 @@ def predicted_labels(forest: PackedForest, total: NDArray[np.floating]) -> Int64
     number = np.empty((len(total), len(forest.classes)))
     forest.predicting(forest.label_link).predict(total, number)
     if forest.n_scores == 1:
-        own = forest.precision.type(forest.label_threshold)  # in the precision of the probability
-        return np.asarray(number[:, 1] > own, dtype=np.int64)
+        # The threshold in the precision of the probability.
+        return np.asarray(number[:, 1] > forest.precision.type(forest.label_threshold), dtype=np.int64)
     return np.asarray(number.argmax(axis=1), dtype=np.int64)
 
 
@@ -200,13 +195,12 @@ def lossless_on(forest: PackedForest) -> LabelsBySums:
     """
     cut = cut_of(forest) if forest.n_scores == 1 else 0.0
     least, most = _extremes(forest)
-    left_least, left_most = _left(least), _left(most)
     start = forest.start.astype(np.float64)
     slack = _slack(forest, np.maximum(np.abs(least), np.abs(most)), cut)
     if forest.n_scores == 1:
         # If rounding can move a sum by any amount, no stop is safe at any cut. The cut can be infinite too.
         level = cut * forest.divisor if math.isfinite(slack) else 0.0
-        low, high = level - left_most[:, 0] - slack, level - left_least[:, 0] + slack
+        low, high = level - _left(most)[:, 0] - slack, level - _left(least)[:, 0] + slack
         # The largest possible sums, to leave out checks at which no row can stop.
         may_stop = np.maximum(start + _used(most)[:, 0] - high, low - start - _used(least)[:, 0]) >= 0.0
     else:
@@ -245,14 +239,9 @@ def _largest_turn(forest: PackedForest, least: Floats, most: Floats) -> Floats:
         apart = np.maximum.reduceat(np.ptp(value.astype(np.float64), axis=1), start)
         return _left(apart[:, None])[:, 0]
     gain, loss = _left(most), _left(least)
-    first, second = np.argsort(-gain, axis=1)[:, :2].T
-    rows = np.arange(len(gain))
-    turn = np.full(len(gain), -math.inf)
-    for of in (first, second):
-        other = loss.copy()
-        other[rows, of] = math.inf
-        turn = np.maximum(turn, gain[rows, of] - other.min(axis=1))
-    return turn
+    (highest, next_highest), (lowest, next_lowest) = -np.sort(-gain, axis=1)[:, :2].T, np.sort(loss, axis=1)[:, :2].T
+    of_one_class = gain.argmax(axis=1) == loss.argmin(axis=1)
+    return np.where(of_one_class, np.maximum(highest - next_lowest, next_highest - lowest), highest - lowest)
 
 
 def _slack(forest: PackedForest, largest: Floats, cut: float) -> float:

@@ -106,10 +106,8 @@ class SpreadRule(Rule):
         else:
             offset, (left, unit, share) = start, self.remainder
             per = np.divide(1.0, unit * divisor, out=np.zeros_like(unit), where=unit > 0.0)
-        by_tree = {"per": per, "left": left, "share": share * divisor}
-        return _core.SpreadStop(
-            self.limit, self.every, pooled, self.weight, link, self.link.slope, start, offset, **by_tree
-        )
+        of_rule = self.limit, self.every, pooled, self.weight, link, self.link.slope
+        return _core.SpreadStop(*of_rule, start, offset, per, left, share * divisor)
 
     def on(self, forest: PackedForest) -> _core.SpreadStop:
         """The rule on rows of a forest; ``ValueError`` if its trees have another number of scores."""

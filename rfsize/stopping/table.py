@@ -24,7 +24,7 @@ from rfsize.statistics.criterion import PREDICTIONS, check_tolerance, make_crite
 from rfsize.statistics.first_trees import risk_target
 from rfsize.stopping import calibration, vote_prior
 from rfsize.stopping.files import expected_to_list, read_document, refusing, signed, stored_fields, write_document
-from rfsize.stopping.rules import Rule, checked_outputs, in_blocks
+from rfsize.stopping.rules import Rule, checked_outputs, checked_trees, in_blocks
 from rfsize.stopping.spread import SpreadRule
 from rfsize.stopping.votes import WeightedVote, checked_weights
 
@@ -154,16 +154,14 @@ class StopTable:
         >>> table.expected_trees() < rfsize.StopTable.build(101, alpha=0.99).expected_trees()
         True
         """
-        n_trees, alpha, given, n_classes = vote_prior.checked_prior(n_trees, alpha, prior, n_classes)
+        given, n_classes = vote_prior.checked_prior(alpha, prior, n_classes)
+        n_trees, alpha = checked_trees(n_trees), float(alpha)
         stops, risks = vote_prior.rule_from(given, n_trees, n_classes, alpha)
-        votes = given if isinstance(given, Votes) else None
-        classes = None if votes is None else labels_of(votes.classes)
-        word, at = "uniform" if isinstance(given, str) else "given", None if votes is None else votes.threshold
+        word = "uniform" if isinstance(given, str) else "given"
+        classes, at = (labels_of(given.classes), given.threshold) if isinstance(given, Votes) else (None, None)
         labels = range(n_classes) if classes is None else classes
         expected = None if risks is None else tuple(map(ClassOutcome, labels, *zip(*risks, strict=True)))
-        table = cls(n_trees, n_classes, alpha, stops, word, classes, at, expected=expected)
-        _warn_of_lost_classes(table)
-        return table
+        return _warned(cls(n_trees, n_classes, alpha, stops, word, classes, at, expected=expected))
 
     @classmethod
     def calibrate(
@@ -269,9 +267,7 @@ class StopTable:
         stops, certificate = calibration.calibrated(trees, risk_target(criterion, forest.digest), decided_by)
         at = trees.threshold if forest.classes.size == 2 and (metric == "labels" or average == "macro") else None
         n_classes, classes = max(1, forest.classes.size), labels_of(forest.classes)
-        table = cls(forest.n_members, n_classes, criterion.alpha, stops, None, classes, at, certificate)
-        _warn_of_lost_classes(table)
-        return table
+        return _warned(cls(forest.n_members, n_classes, criterion.alpha, stops, None, classes, at, certificate))
 
     @classmethod
     def lossless(cls, weights: ArrayLike, *, n_classes: int = 2) -> StopTable:
@@ -409,9 +405,8 @@ class StopTable:
             return self.certificate.counts.by_class(self.class_labels)
         if self.expected is not None:
             return list(self.expected)
-        unknown = math.nan
-        wrong = 0.0 if self.alpha == 1.0 else unknown
-        return [ClassOutcome(label, unknown, wrong, unknown) for label in self.class_labels]
+        wrong = 0.0 if self.alpha == 1.0 else math.nan
+        return [ClassOutcome(label, math.nan, wrong, math.nan) for label in self.class_labels]
 
     @property
     def class_labels(self) -> tuple[bool | int | float | str, ...]:
@@ -440,18 +435,16 @@ class StopTable:
     def to_dict(self) -> dict[str, Any]:
         """The table as plain Python values that ``json`` can write."""
         return signed(
-            {
-                "n_trees": self.n_trees,
-                "n_classes": self.n_classes,
-                "kind": self.kind,
-                "alpha": self.alpha,
-                "prior": self.prior,
-                "stops": self.stops.to_dict(),
-                "classes": None if self.classes is None else list(self.classes),
-                "threshold": self.threshold,
-                "certificate": None if self.certificate is None else self.certificate.to_dict(),
-                "expected": expected_to_list(self.expected),
-            }
+            n_trees=self.n_trees,
+            n_classes=self.n_classes,
+            kind=self.kind,
+            alpha=self.alpha,
+            prior=self.prior,
+            stops=self.stops.to_dict(),
+            classes=None if self.classes is None else list(self.classes),
+            threshold=self.threshold,
+            certificate=None if self.certificate is None else self.certificate.to_dict(),
+            expected=expected_to_list(self.expected),
         )
 
     @classmethod
@@ -522,8 +515,8 @@ def _by_class(outcomes: list[ClassOutcome]) -> str:
     return f"{', '.join(said[:_CLASSES_SAID])}{more}"
 
 
-def _warn_of_lost_classes(table: StopTable) -> None:
-    """Warn if a class loses more than `_MOST_LOST` of its rows and more than twice what α allows."""
+def _warned(table: StopTable) -> StopTable:
+    """The table, after a warning if a class loses more than `_MOST_LOST` and more than twice what α allows."""
     most = max(_MOST_LOST, 2.0 * (1.0 - table.alpha))
     lost = [outcome for outcome in table.by_class() if outcome.disagreement > most]
     what = "label" if table.metric == "labels" else "prediction"
@@ -534,3 +527,4 @@ def _warn_of_lost_classes(table: StopTable) -> None:
             "StopTable.calibrate(..., average='macro'), which bounds each by itself, or a higher alpha",
             LabelsOnlyWarning,
         )
+    return table

@@ -32,8 +32,7 @@ from rfsize._util import MAX_CLASSES, Floats, choice, whole
 from rfsize.counting.collect import outputs_of_votes
 from rfsize.counting.outputs import TreeOutputs, coverage, distinct
 from rfsize.counting.votes import Votes
-from rfsize.stopping.rules import checked_trees
-from rfsize.stopping.votes import VoteRule, lossless_bounds, tally_order
+from rfsize.stopping.votes import VoteRule, tally_order
 
 _REACH = 2  # votes on each side in the moving average: the paper's window of 5
 
@@ -48,10 +47,8 @@ _REDRAWN = 1 / 3
 Outcomes = list[tuple[float, float, float]]
 
 
-def checked_prior(
-    n_trees: int, alpha: float, prior: Any, n_classes: int | None
-) -> tuple[int, float, Votes | ArrayLike | str, int]:
-    """Check the arguments of `rfsize.StopTable.build`, and return them; votes, if the prior is made from votes.
+def checked_prior(alpha: float, prior: Any, n_classes: int | None) -> tuple[Votes | ArrayLike | str, int]:
+    """Check arguments of `rfsize.StopTable.build`: the prior, or the votes that it is made from, and its classes.
 
     Raises
     ------
@@ -60,19 +57,18 @@ def checked_prior(
     FewVotesError
         If votes are out of bag and some kind of rows lacks votes, so that the other rows do not stand for new rows.
     """
-    n_trees = checked_trees(n_trees)
     if isinstance(alpha, bool) or not isinstance(alpha, Real) or not 0.0 < alpha <= 1.0:
         raise ValueError(f"alpha must be a number above 0 and at most 1 (1 for the lossless table), found {alpha!r}")
     if n_classes is not None:
         n_classes = whole("n_classes", n_classes, at_least=2, at_most=MAX_CLASSES)
     if isinstance(prior, str):
         choice("prior", prior, ("uniform",), "; or give what rfsize.tree_outputs returns")
-        return n_trees, float(alpha), prior, n_classes or 2
+        return prior, n_classes or 2
     votes = _representative(prior) if isinstance(prior, Votes | TreeOutputs) else prior
     of_prior = len(votes.classes) if isinstance(votes, Votes) else 2
     if n_classes not in (None, of_prior):
         raise ValueError(f"n_classes is {n_classes}, but prior is over {of_prior} classes; leave n_classes out")
-    return n_trees, float(alpha), votes, of_prior
+    return votes, of_prior
 
 
 def rule_from(
@@ -112,7 +108,7 @@ def _two_classes(prior: Floats, alpha: float) -> tuple[VoteRule, Outcomes]:
     # The masses after all T votes: the prior, split by the class that wins; a tie goes to class 0.
     is_class_0 = np.arange(n_trees + 1) <= n_trees // 2
     wins = np.stack([is_class_0, ~is_class_0]) * prior
-    low, high = lossless_bounds(n_trees)
+    low, high = np.empty((2, n_trees + 1), dtype=np.int32)
     outcomes = _core.solve_two_classes(wins[0], wins[1], alpha, low, high)
     return VoteRule(low, high), _of_rows([(float(of.sum()), *rest) for of, rest in zip(wins, outcomes, strict=True)])
 
@@ -179,9 +175,8 @@ def two_class_prior(prior: str | Votes | ArrayLike, n_trees: int) -> Floats:
             f"weights of at least 0, not all 0, one for each count of votes for class 1 of {n_trees} trees; found "
             f"shape {weights.shape}, dtype {weights.dtype}"
         )
-    weights = weights.astype(np.float64)
     # Divided by the largest first, because the sum of large weights could overflow.
-    weights = weights / weights.max()
+    weights = weights.astype(np.float64) / weights.max()
     return np.asarray(weights / weights.sum())
 
 

@@ -176,10 +176,8 @@ class LabelsByVotes:
             table, stops = array("upper", rule.upper), "votes[leader] >= upper[votes[leader] + votes[next]]"
         elif rule.bits is not None:
             choose = array("choose", tally_order(n_trees, len(self.forest.classes)).ravel(), "int32_t")
-            table, stops = (
-                part("in_a_table", stops=array("stops", rule.bits), choose=choose),
-                "is_in_table(n_used, votes)",
-            )
+            table = part("in_a_table", stops=array("stops", rule.bits), choose=choose)
+            stops = "is_in_table(n_used, votes)"
         return part("answer_by_leaders", table=table, stops=stops)
 
 

@@ -71,10 +71,11 @@ def lines(items: list[str]) -> str:
 
 
 def real(number: float, *, single: bool = False) -> str:
-    """A floating-point number, to the last bit."""
+    """A floating-point number to the last bit, or rounded to single precision."""
+    number = float(np.float32(number) if single else number)
     if math.isinf(number):
         return "INFINITY" if number > 0.0 else "-INFINITY"
-    mantissa, _, exponent = float(number).hex().partition("p")
+    mantissa, _, exponent = number.hex().partition("p")
     return f"{mantissa.rstrip('0').rstrip('.') if '.' in mantissa else mantissa}p{exponent}{'f' if single else ''}"
 
 

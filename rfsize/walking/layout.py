@@ -146,18 +146,7 @@ class PackedForest:
 
     def __post_init__(self) -> None:
         trees, columns = Nodes(*map(_kept, self.trees)), Columns(*map(_kept, self.columns))
-        reading = self.conventions.reading
-        native = _core.Forest(
-            trees,
-            columns,
-            n_outputs=self.n_outputs,
-            n_features=self.n_features,
-            single_precision=reading.single_precision,
-            missing_value=reading.missing,
-            zero_within=reading.zero_within,
-            lowest_category=reading.lowest_category,
-            absent_is_missing=reading.absent_is_missing,
-        )
+        native = _core.Forest(trees, columns, self.conventions.reading, self.n_outputs, self.n_features)
         for name, value in {"native": native, "trees": trees, "columns": columns}.items():
             object.__setattr__(self, name, value)
 
@@ -174,17 +163,16 @@ class PackedForest:
         NotAForestError
             If the trees are damaged or too large for a node, or rfsize cannot read rows as the framework does.
         """
-        if ensemble.conventions.unreadable is not None:
-            raise NotAForestError(ensemble.conventions.unreadable)
-        nodes = ensemble.nodes
+        nodes, conventions = ensemble.nodes, ensemble.conventions
+        if conventions.unreadable is not None:
+            raise NotAForestError(conventions.unreadable)
         tested = nodes.feature[nodes.left != -1]
         if tested.size and not 0 <= tested.min() <= tested.max() < ensemble.n_features:
             raise NotAForestError("the model is damaged: a tree tests a feature that the rows do not have")
-        if nodes.value.shape[1] == 2 and len(ensemble.classes) == 2 and threshold != 0.5:
-            nodes = replace(nodes, value=nodes.value[:, 1:])  # at 0.5 the larger of two rounded sums wins
-        conventions = ensemble.conventions
         if threshold != 0.5:
             conventions = replace(conventions, labels_of_scores=False)
+            if nodes.value.shape[1] == 2 and len(ensemble.classes) == 2:  # at 0.5 the larger of two rounded sums wins
+                nodes = replace(nodes, value=nodes.value[:, 1:])
         trees, columns = packed(nodes, ensemble.votes(threshold).astype(np.uint16))
         described = ensemble.n_features, ensemble.feature_names, ensemble.classes, conventions
         return cls(trees, columns, ensemble.trees_per_iteration, *described, threshold, ensemble.digest, **of_model)
@@ -327,8 +315,8 @@ def packed(table: TreeNodes, vote: NDArray[np.uint16]) -> tuple[Nodes, Columns]:
     bit_start = np.zeros(order.size if bits.size else 0, dtype=np.int64)
     bit_start[categorical] = start
     value = np.where(is_inner[:, None], table.value.dtype.type(0), table.value[order])
-    words = left << LEFT_SHIFT | tested
-    return Nodes(words, value, vote[order] if vote.size else vote, tree_start, bit_start, bits), columns
+    votes = vote[order] if vote.size else vote
+    return Nodes(left << LEFT_SHIFT | tested, value, votes, tree_start, bit_start, bits), columns
 
 
 def _breadth_first(table: TreeNodes, tree: Int64s, first: Int64s) -> Int64s:

@@ -119,8 +119,7 @@ class NativeWalk:
     """
 
     def __init__(self, ensemble: TreeEnsemble) -> None:
-        number = np.arange(ensemble.nodes.left.size, dtype=np.float64)
-        nodes = replace(ensemble.nodes, value=number[:, None])
+        nodes = replace(ensemble.nodes, value=np.arange(ensemble.nodes.left.size, dtype=np.float64)[:, None])
         self.forest = PackedForest.of(replace(ensemble, nodes=nodes, classes=np.zeros(0)))
         self.tree_scores = ensemble.tree_scores
         self.node = self.forest.trees.value[:, 0].astype(np.int64)
@@ -150,10 +149,8 @@ def checked_walk(model: Model, rows: Rows) -> NativeWalk:
         If it reaches other leaves, or only the framework can read the rows.
     """
     assert model.ensemble is not None
-    if rows.is_encoded:
-        walk = NativeWalk(model.ensemble)
-        if walk.agrees_with(model, _sample(rows)):
-            return walk
+    if rows.is_encoded and (walk := NativeWalk(model.ensemble)).agrees_with(model, _sample(rows)):
+        return walk
     raise NotAForestError(f"rfsize reaches other leaves than {model.framework}: give float arrays, or report the model")
 
 
