@@ -248,6 +248,12 @@ def each_range(work: Callable[[int, int], _Result], rows: int, step: int, *, n_j
         return list(pool.map(lambda start: work(start, min(start + step, rows)), starts))
 
 
+def check_threads(n_jobs: Any) -> None:
+    """Raise ``ValueError`` if ``n_jobs`` is no number of threads, as joblib takes them."""
+    if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
+        raise ValueError(f"n_jobs must be a number of threads, or -1 for one thread per core, found {n_jobs!r}")
+
+
 def effective_threads(n_jobs: int) -> int:
     """Number of threads for ``n_jobs``; -1 means one per core."""
     # joblib knows the cores of a container, and starts no more threads in its own workers.

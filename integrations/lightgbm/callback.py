@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from rfsize._util import give, how_many, in_percent, refuse_unused, share, warn, whole
 from rfsize.api.report import Report, completed, has_interval, make_report, with_warnings
 from rfsize.counting.cross_validation import outputs_of_folds
-from rfsize.counting.groups import NO_GROUPS, Groups, resolve_groups, warning_of_copies
+from rfsize.counting.groups import NO_GROUPS, Groups, check_groups, resolve_groups, warning_of_copies
 from rfsize.exceptions import (
     FewVotesError,
     InbagError,
@@ -183,6 +183,8 @@ class SizeCallback:
         if validation is not None:
             reason = f"it is about training rows, and validation={validation!r} names others: leave one of the two out"
             refuse_unused(reason, data=data, groups=groups)
+        if isinstance(groups, str):
+            check_groups(groups, 0)
         self.data, self.validation, self.groups = data, validation, groups
         self.min_trees = whole("min_trees", min_trees, at_least=1)
         self.log_every = whole("log_every", log_every, at_least=0)

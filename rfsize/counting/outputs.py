@@ -28,6 +28,7 @@ from rfsize.models.link import Predictor
 from rfsize.models.model import Forest
 
 VOTINGS = ("auto", "hard", "soft")
+NO_VOTES = "a regression forest casts no votes: take scores or rfsize.oob_predict(model, X)"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -87,7 +88,7 @@ class TreeOutputs:
             If the forest is for regression: its trees cast no votes.
         """
         if self.voted is None:
-            raise NotAForestError("a regression forest casts no votes: take scores or rfsize.oob_predict(model, X)")
+            raise NotAForestError(NO_VOTES)
         return self.voted
 
     @property

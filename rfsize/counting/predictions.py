@@ -15,6 +15,12 @@ from rfsize.models.link import Predictor
 _NUMBERS = "biuf"  # kinds of types
 
 
+def check_fill(predicted: NDArray[Any], fill: Any) -> None:
+    """Raise ``ValueError`` if no type holds both ``fill`` and predictions such as these."""
+    if fill is not None:
+        _with_fill(predicted, np.ones(predicted.shape, dtype=np.bool_), fill)
+
+
 def filled_labels(
     predictor: Predictor, predicted: NDArray[Any], is_known: Bools, votes: Coverage, fill: Any
 ) -> NDArray[Any]:

@@ -225,6 +225,7 @@ class Task:
             refuse_unused(why, groups=groups, seed=seed, subsample=subsample)
             return task
         check_groups(groups, n_rows)
+        sample_weights(sample_weight, n_rows)
         assert isinstance(forest, Forest)
         bags = forest.bags(layout or Layout.alone(n_rows), y, sample_weight, seed, subsample)
         if elsewhere is not None and not isinstance(bags, LaidOutBags):

@@ -150,6 +150,8 @@ def select_bagging_fraction(
     choice("rule", rule, ("keep", "best"))
     n_trees = whole("n_trees", n_trees, at_least=_MIN_TREES)
     seed = None if seed is None else whole("seed", seed, at_least=0)
+    if fractions is not None:
+        _grid(fractions, None)  # refused before anything is trained
     trainer, X, own, with_fraction = _resolve_trainer(params, data, y, sample_weight)
     if fractions is None:
         fractions = [fraction for fraction in DEFAULT_FRACTIONS if fraction <= trainer.largest_fraction]
