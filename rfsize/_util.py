@@ -84,14 +84,15 @@ def whole(name: str, value: int, *, at_least: int, at_most: int | None = None) -
     return int(value)
 
 
-def refuse_unused(reason: str, **options: Any) -> None:
+def refuse_unused(reason: str, advice: str = "", /, **options: Any) -> None:
     """Raise a ``ValueError`` that names the options that are not None, because they would have no effect.
 
-    ``reason`` says why, and what to do.
+    ``reason`` says why, and ``advice`` what else to do than to leave them out.
     """
     given = [name for name, value in options.items() if value is not None]
     if given:
-        raise ValueError(f"{' and '.join(given)} would have no effect: {reason}")
+        them = "it" if len(given) == 1 else "them"
+        raise ValueError(f"{' and '.join(given)} would have no effect: {reason}. Leave {them} out{advice}")
 
 
 def refuse_option_as_labels(y: Any) -> None:

@@ -181,10 +181,9 @@ class SizeCallback:
         if data is not None and not hasattr(data, "shape"):
             raise ValueError(f"data must be the training rows, an array or a table, found a {type(data).__name__}")
         if validation is not None:
-            reason = f"it is about training rows, and validation={validation!r} names others: leave one of the two out"
-            refuse_unused(reason, data=data, groups=groups)
-        if isinstance(groups, str):
-            check_groups(groups, 0)
+            reason = f"training rows have no part in it with validation={validation!r}"
+            refuse_unused(reason, ", or leave validation out", data=data, groups=groups)
+        check_groups(groups if isinstance(groups, str) else None, 0)
         self.data, self.validation, self.groups = data, validation, groups
         self.min_trees = whole("min_trees", min_trees, at_least=1)
         self.log_every = whole("log_every", log_every, at_least=0)
@@ -269,8 +268,8 @@ class _ForestsInTraining:
             rows = rows_of(dataset) if data is None else data
             self.groups = resolve_groups(callback.groups, rows, dataset.num_data())
         else:
-            reason = "folds=GroupKFold().split(X, y, groups) keeps groups together, and free_raw_data=False the rows"
-            refuse_unused(reason, groups=callback.groups, data=data)
+            advice = ", and give lgb.cv folds=GroupKFold().split(X, y, groups), or a Dataset with free_raw_data=False"
+            refuse_unused("each fold has its own rows", advice, groups=callback.groups, data=data)
         # The loss of a metric is measured on smaller forests of the trees that are read, so all trees are.
         share, every_tree = 1.0 / len(boosters), criterion.kind == "metric"
         voters = [Voters(booster, callback.threshold, self.groups, validation) for booster in boosters]

@@ -163,8 +163,7 @@ def shrink(
     """
     refuse_option_as_labels(y)
     if n_trees is not None:
-        reason = "n_trees sets the size, and the report says on what share of rows it agrees. Leave it out"
-        refuse_unused(reason, alpha=alpha)
+        refuse_unused("n_trees sets the size, and the report says on what share of rows it agrees", alpha=alpha)
     options: dict[str, Any] = {"alpha": alpha, "tolerance": tolerance, "average": average, "confidence": confidence}
     criterion = make_criterion(metric, target="model", **options)
     forest = read_to_cut(model)

@@ -131,7 +131,7 @@ def tree_outputs(
         # Here, because scikit-learn takes long to import.
         from rfsize.counting.cross_validation import cross_validated
 
-        why = "with cv, forests vote on rows that they were not trained on, so there are no bags: leave it out"
+        why = "with cv, forests vote on rows that they were not trained on, so there are no bags"
         refuse_unused(why, oob=oob or None, seed=seed, subsample=subsample, missing=missing)
         at = 0.5 if threshold is None else threshold
         outputs = cross_validated(model, X, y, cv, groups=groups, sample_weight=sample_weight, threshold=at)
@@ -217,8 +217,7 @@ def inbag(
     rfsize.exceptions.InbagError: ...
     """
     of_bags: dict[str, Any] = {"seed": seed, "subsample": subsample, "sample_weight": sample_weight}
-    options: dict[str, Any] = {"missing": missing, "groups": "rows", "check": check_truth}
-    return inbag_mask(Task.checked(model, X, y, oob=True, **options, **of_bags))
+    return inbag_mask(Task.checked(model, X, y, oob=True, missing=missing, groups="rows", check=check_truth, **of_bags))
 
 
 def oob_predict_proba(

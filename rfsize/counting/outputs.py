@@ -389,7 +389,7 @@ def given_outputs(outputs: TreeOutputs, y: ArrayLike | None, **of_rows: Any) -> 
     ValueError
         If an argument that is about the rows is given too, or ``y`` does not fit.
     """
-    refuse_unused("tree outputs already hold their rows. Leave it out", **of_rows)
+    refuse_unused("tree outputs already hold their rows", **of_rows)
     return outputs if y is None else outputs.with_truth(y, outputs.sample_weight)
 
 

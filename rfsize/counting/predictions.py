@@ -53,7 +53,7 @@ def _warn_of_coverage(votes: Coverage) -> bool:
 def _without_votes(is_known: Bools) -> str:
     """First half of the messages about rows that no tree may vote on."""
     n_rows = np.count_nonzero(~is_known)
-    return f"{n_rows:,} of the training rows have no out-of-bag tree: every tree saw them or a row of their group"
+    return f"{n_rows:,} of the training rows have no out-of-bag tree, as every tree saw them or a row of their group"
 
 
 def _with_fill(predicted: NDArray[Any], mask: Bools, fill: Any) -> NDArray[Any]:

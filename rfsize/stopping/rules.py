@@ -124,7 +124,7 @@ def checked_outputs(rule: Rule, outputs: ArrayLike, n_trees: int, n_classes: int
         which = "the first 1, …, T trees together" if rule.adds_up else "each tree alone"
         raise ValueError(
             f"this table goes by scores: give those of {which}, before the link, finite numbers of shape (n_rows, "
-            f"{n_trees}, {n_classes if n_classes > 2 else 1}): found {described(values)}"
+            f"{n_trees}, {n_classes if n_classes > 2 else 1}), and not {described(values)}"
         )
     return values
 

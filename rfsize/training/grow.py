@@ -160,18 +160,16 @@ def grow(
     rule = StoppingRule(min_trees, most_trees(params) if max_trees is None else max_trees)
     X_val, y_val = validation if isinstance(validation, tuple) and len(validation) == 2 else (validation, None)
     if X_val is not None:
-        refuse_unused("every tree votes on the validation rows. Leave it out", groups=groups)
+        refuse_unused("every tree votes on the validation rows", groups=groups)
         if y_val is None and criterion.kind == "metric":
             raise ValueError(f"y is missing: metric={metric!r} needs validation=(rows, y)")
     threshold = share("threshold", 0.5 if threshold is None else threshold)
     given: dict[str, Any] = {"threshold": threshold, "groups": groups, "validation": (X_val, y_val)}
     if hasattr(params, "fit"):
-        refuse_unused("new trees are added to the fitted estimator. Leave it out", init_model=init_model)
-        given |= {"min_trees": rule.next_size, "sample_weight": sample_weight}
-        growth = start_from_estimator(params, data, y, criterion, **given)
+        refuse_unused("new trees are added to the fitted estimator", init_model=init_model)
+        growth = start_from_estimator(params, data, y, criterion, rule.next_size, sample_weight=sample_weight, **given)
     else:
-        reason = "labels and weights are in the Dataset or DMatrix: leave it out, or give an estimator"
-        refuse_unused(reason, y=y, sample_weight=sample_weight)
+        refuse_unused("the Dataset or DMatrix has its own", ", or give an estimator", y=y, sample_weight=sample_weight)
         growth = _from_parameters(params, data, criterion, init_model=init_model, **given)
     if X_val is None:
         return grow_until_enough(growth, rule)
@@ -267,8 +265,8 @@ def start_from_estimator(
     X: Any,
     y: Any,
     criterion: Criterion,
-    *,
     min_trees: int,
+    *,
     threshold: float,
     groups: Any,
     sample_weight: Any,
