@@ -74,7 +74,7 @@ def refusing_damage(what: str, advice: str) -> Iterator[None]:
         yield
     except _DAMAGE as error:
         reason = str(error) if isinstance(error, ValueError) else repr(error)
-        raise FileError(f"{what}: {reason[:400]}; {advice}") from error
+        raise FileError(f"{what} ({reason[:400]}): {advice}") from error
 
 
 def json_of(content: bytes) -> Any:

@@ -84,14 +84,15 @@ def whole(name: str, value: int, *, at_least: int, at_most: int | None = None, a
     return int(value)
 
 
-def refuse_unused(reason: str, **options: Any) -> None:
+def refuse_unused(reason: str, advice: str = "", /, **options: Any) -> None:
     """Raise a ``ValueError`` that names the options that are not None, because they would have no effect.
 
-    ``reason`` says why, and what to do.
+    ``reason`` says why, and ``advice`` what else to do than to leave them out.
     """
     given = [name for name, value in options.items() if value is not None]
     if given:
-        raise ValueError(f"{' and '.join(given)} would have no effect: {reason}")
+        them = "it" if len(given) == 1 else "them"
+        raise ValueError(f"{' and '.join(given)} would have no effect: {reason}. Leave {them} out{advice}")
 
 
 def refuse_option_as_labels(y: Any) -> None:
@@ -246,6 +247,12 @@ def each_range(work: Callable[[int, int], _Result], rows: int, step: int, *, n_j
     # The threads end with the call, because a lasting pool would be dead after a fork.
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(lambda start: work(start, min(start + step, rows)), starts))
+
+
+def check_threads(n_jobs: Any) -> None:
+    """Raise ``ValueError`` if ``n_jobs`` is no number of threads, as joblib takes them."""
+    if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
+        raise ValueError(f"n_jobs must be a number of threads, or -1 for one thread per core, found {n_jobs!r}")
 
 
 def effective_threads(n_jobs: int) -> int:

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from rfsize._util import give, how_many, in_percent, refuse_unused, share, warn, whole
 from rfsize.api.report import Report, completed, has_interval, make_report, with_warnings
 from rfsize.counting.cross_validation import outputs_of_folds
-from rfsize.counting.groups import NO_GROUPS, Groups, resolve_groups, warning_of_copies
+from rfsize.counting.groups import NO_GROUPS, Groups, check_groups, resolve_groups, warning_of_copies
 from rfsize.exceptions import (
     FewVotesError,
     InbagError,
@@ -181,8 +181,9 @@ class SizeCallback:
         if data is not None and not hasattr(data, "shape"):
             raise ValueError(f"data must be the training rows, an array or a table, found a {type(data).__name__}")
         if validation is not None:
-            reason = f"it is about training rows, and validation={validation!r} names others: leave one of the two out"
-            refuse_unused(reason, data=data, groups=groups)
+            reason = f"training rows have no part in it with validation={validation!r}"
+            refuse_unused(reason, ", or leave validation out", data=data, groups=groups)
+        check_groups(groups if isinstance(groups, str) else None, 0)
         self.data, self.validation, self.groups = data, validation, groups
         self.min_trees = whole("min_trees", min_trees, at_least=1)
         self.log_every = whole("log_every", log_every, at_least=0)
@@ -267,8 +268,8 @@ class _ForestsInTraining:
             rows = rows_of(dataset) if data is None else data
             self.groups = resolve_groups(callback.groups, rows, dataset.num_data())
         else:
-            reason = "folds=GroupKFold().split(X, y, groups) keeps groups together, and free_raw_data=False the rows"
-            refuse_unused(reason, groups=callback.groups, data=data)
+            advice = ", and give lgb.cv folds=GroupKFold().split(X, y, groups), or a Dataset with free_raw_data=False"
+            refuse_unused("each fold has its own rows", advice, groups=callback.groups, data=data)
         # The loss of a metric is measured on smaller forests of the trees that are read, so all trees are.
         share, every_tree = 1.0 / len(boosters), criterion.kind == "metric"
         voters = [Voters(booster, callback.threshold, self.groups, validation) for booster in boosters]

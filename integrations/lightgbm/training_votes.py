@@ -35,7 +35,7 @@ from rfsize.models.link import Link, Predictor
 from rfsize.models.training import trained_on
 
 # What to do if bags cannot be rebuilt, for messages.
-_OTHER_ROWS = "name a validation set: SizeCallback(validation='valid_0')"
+_OTHER_ROWS = "name a validation set, as in SizeCallback(validation='valid_0')"
 
 # The most rows to read of many, and the most cells of (rows × pairs of classes).
 _MOST_ROWS, _MOST_CELLS = 20_000, 1 << 22

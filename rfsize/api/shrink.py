@@ -163,8 +163,7 @@ def shrink(
     """
     refuse_option_as_labels(y)
     if n_trees is not None:
-        reason = "n_trees sets the size, and the report says on what share of rows it agrees. Leave it out"
-        refuse_unused(reason, alpha=alpha)
+        refuse_unused("n_trees sets the size, and the report says on what share of rows it agrees", alpha=alpha)
     options: dict[str, Any] = {"alpha": alpha, "tolerance": tolerance, "average": average, "confidence": confidence}
     criterion = make_criterion(metric, target="model", **options)
     forest = read_to_cut(model)
@@ -174,9 +173,10 @@ def shrink(
     if n_trees is not None:
         whole("n_trees", n_trees, at_least=1, at_most=forest.n_trees - 1)
     task = Task.checked(forest, X, y, check=check_truth)
+    more = None if rows is None else Task.checked(forest, rows)
     refuse_training_rows(task)
     truth = None if y is None else one_per_row(y, task.n_rows)
-    shrinking, criterion = _with_rows(task, rows, truth, criterion)
+    shrinking, criterion = _with_rows(task, more, truth, criterion)
     if n_trees is None:
         tried = list(_tried_down(shrinking, "" if rows is not None else "; without rows, half of X certifies"))
         curve = shrinking.curve(tried)
@@ -223,10 +223,9 @@ def _split(given: Leaves, more: Leaves | None) -> tuple[Leaves, Leaves, Leaves |
     return certify, more.take(others), held_out
 
 
-def _with_rows(task: Task, rows: Any, truth: Any, criterion: Criterion) -> tuple[_Shrinking, Criterion]:
-    """What shrinks a forest on the rows of a task and on ``rows``; and the criterion, by what all trees predict."""
-    more = None if rows is None else leaves_of(Task.checked(task.forest, rows))
-    certify, refit, held_out = _split(leaves_of(task), more)
+def _with_rows(task: Task, more: Task | None, truth: Any, criterion: Criterion) -> tuple[_Shrinking, Criterion]:
+    """What shrinks a forest on the rows of a task and on ``more``; and the criterion, by what all trees predict."""
+    certify, refit, held_out = _split(leaves_of(task), None if more is None else leaves_of(more))
     criterion = with_metric(criterion, task.predictor, refit.whole)
     criterion = with_spread(criterion, task.predictor, refit.whole, truth)
     target = risk_target(criterion, task.forest.digest)

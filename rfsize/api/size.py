@@ -233,8 +233,8 @@ def _criterion(
 ) -> Criterion:
     """The criterion of `size`; ``ValueError`` if a confidence is given for a target that certifies nothing."""
     if target == "limit":
-        advice = "Leave it out and look at report.upper(confidence), or give target='model'"
-        refuse_unused(f"target='limit' estimates T*, and certifies nothing. {advice}", confidence=confidence)
+        advice = ", look at report.upper(confidence), or give target='model'"
+        refuse_unused("target='limit' estimates T*, and certifies nothing", advice, confidence=confidence)
     return make_criterion(metric, tolerance, target=target, confidence=confidence, **of_labels)
 
 
@@ -244,7 +244,7 @@ def _sized(model: Any, X: Any, y: Any, criterion: Criterion, *, oob: bool, group
     if isinstance(model, TreeOutputs):
         outputs = given_outputs(model, y, **of_rows)
     elif isinstance(model, Votes):
-        refuse_unused("counted Votes hold their rows, and no scores, which metrics need. Leave it out", y=y, **of_rows)
+        refuse_unused("counted Votes hold their rows, and no scores, which metrics need", y=y, **of_rows)
         outputs = outputs_of_votes(model)
     else:
         outputs = _outputs(model, X, y, criterion, oob=oob, groups=groups, max_rows=max_rows)
@@ -263,11 +263,9 @@ def _outputs(model: Any, X: Any, y: Any, criterion: Criterion, *, oob: bool, gro
     """What the trees of a model predict for the rows; what cannot be sized is refused before they predict any."""
     if criterion.target == "model":
         refuse_to_certify("oob" if oob else "rows given")
-        reason = "a certificate uses all rows, and fewer rows would certify no smaller forest. Leave it out"
-        refuse_unused(reason, max_rows=max_rows)
+        refuse_unused("a certificate uses all rows, and fewer would certify no smaller forest", max_rows=max_rows)
     if oob:
-        reason = "out of bag the proof of the bags needs all rows. Leave it out, or give rows that no tree saw"
-        refuse_unused(reason, max_rows=max_rows)
+        refuse_unused("the proof of the bags needs all rows", ", or give rows that no tree saw", max_rows=max_rows)
     if X is None:
         raise ValueError("X is missing: give rows the forest was not trained on, or the training rows with oob=True")
     forest: Model = model if criterion.target == "model" else read_forest(model)
@@ -406,12 +404,12 @@ def truncate(
         criterion = _criterion(metric, tolerance, target=which, confidence=confidence, **options)
         report = _sized(read, X, y, criterion, oob=oob, groups=groups)
     else:
-        reason = "n_trees sets the size, and the forest is not sized. Leave it out"
+        why = "n_trees sets the size, and the forest is not sized", ""
         if max_bytes is not None:
-            reason = "max_bytes sets the size, and without X the forest is not sized. Give X, or leave it out"
+            why = "max_bytes sets the size, and without X the forest is not sized", ", or give X"
         options |= {"metric": None if metric == "auto" else metric, "tolerance": tolerance}
         options |= {"target": target, "confidence": confidence}
-        refuse_unused(reason, X=X, y=y, oob=oob or None, groups=groups, **options)
+        refuse_unused(*why, X=X, y=y, oob=oob or None, groups=groups, **options)
     kept = _n_kept(forest, n_trees, report) if n_fitting is None else n_fitting
     if max_bytes is not None:
         about_rows = () if report is None else _warnings_about_rows(report)

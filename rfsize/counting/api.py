@@ -9,8 +9,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from rfsize._util import give, refuse_unused
 from rfsize.counting.collect import collect_outputs
-from rfsize.counting.outputs import TreeOutputs, warnings_for
+from rfsize.counting.outputs import NO_VOTES, TreeOutputs, warnings_for
+from rfsize.counting.predictions import check_fill
 from rfsize.counting.task import Task, check_truth, inbag_mask
+from rfsize.exceptions import NotAForestError
 
 
 def tree_outputs(
@@ -129,7 +131,7 @@ def tree_outputs(
         # Here, because scikit-learn takes long to import.
         from rfsize.counting.cross_validation import cross_validated
 
-        why = "with cv, forests vote on rows that they were not trained on, so there are no bags: leave it out"
+        why = "with cv, forests vote on rows that they were not trained on, so there are no bags"
         refuse_unused(why, oob=oob or None, seed=seed, subsample=subsample, missing=missing)
         at = 0.5 if threshold is None else threshold
         outputs = cross_validated(model, X, y, cv, groups=groups, sample_weight=sample_weight, threshold=at)
@@ -215,7 +217,7 @@ def inbag(
     rfsize.exceptions.InbagError: ...
     """
     of_bags: dict[str, Any] = {"seed": seed, "subsample": subsample, "sample_weight": sample_weight}
-    return inbag_mask(Task.checked(model, X, y, oob=True, missing=missing, groups="rows", **of_bags))
+    return inbag_mask(Task.checked(model, X, y, oob=True, missing=missing, groups="rows", check=check_truth, **of_bags))
 
 
 def oob_predict_proba(
@@ -289,7 +291,7 @@ def oob_predict_proba(
     >>> bool(probability[y == 1, 1].mean() > 0.8)
     True
     """
-    return _out_of_bag(model, X, y, groups).predict_proba(fill)
+    return _out_of_bag(model, X, y, groups, fill, of_classes=True).predict_proba(fill)
 
 
 def oob_predict(
@@ -349,8 +351,16 @@ def oob_predict(
     >>> bool((label == y).mean() == forest.oob_score_)
     True
     """
-    return _out_of_bag(model, X, y, groups).predict(fill)
+    return _out_of_bag(model, X, y, groups, fill).predict(fill)
 
 
-def _out_of_bag(model: Any, X: Any, y: Any, groups: Any) -> TreeOutputs:
-    return collect_outputs(Task.checked(model, X, y, oob=True, groups=groups, check=check_truth), means=True)
+def _out_of_bag(model: Any, X: Any, y: Any, groups: Any, fill: Any, *, of_classes: bool = False) -> TreeOutputs:
+    """The outputs of training rows; ``of_classes`` if each class is to be predicted, and not as ``predict`` does."""
+
+    def check(task: Task) -> None:
+        check_truth(task)
+        if of_classes and not task.forest.classes.size:
+            raise NotAForestError(NO_VOTES)
+        check_fill(np.zeros(1) if of_classes or task.forest.output != "labels" else task.forest.classes, fill)
+
+    return collect_outputs(Task.checked(model, X, y, oob=True, groups=groups, check=check), means=True)

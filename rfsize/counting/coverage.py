@@ -235,7 +235,7 @@ class Coverage:
         if enough is not None:
             advice = f"train at least {how_many(enough, 'tree')}, or {advice}"
         advice += f"; or give validation rows{by_nature_advice(self.groups.by)}"
-        return FewVotesError(f"{text}: {cause}. So these votes cannot tell {what}: {advice}", enough=enough)
+        return FewVotesError(f"{text}, because {cause}. So these votes cannot tell {what}: {advice}", enough=enough)
 
 
 def _trees_for(fewest: int, votes_per_row: float, n_trees: int) -> int | None:

@@ -28,6 +28,7 @@ from rfsize.models.link import Predictor
 from rfsize.models.model import Forest
 
 VOTINGS = ("auto", "hard", "soft")
+NO_VOTES = "a regression forest casts no votes: take scores or rfsize.oob_predict(model, X)"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -87,7 +88,7 @@ class TreeOutputs:
             If the forest is for regression: its trees cast no votes.
         """
         if self.voted is None:
-            raise NotAForestError("a regression forest casts no votes: take scores or rfsize.oob_predict(model, X)")
+            raise NotAForestError(NO_VOTES)
         return self.voted
 
     @property
@@ -388,7 +389,7 @@ def given_outputs(outputs: TreeOutputs, y: ArrayLike | None, **of_rows: Any) -> 
     ValueError
         If an argument that is about the rows is given too, or ``y`` does not fit.
     """
-    refuse_unused("tree outputs already hold their rows. Leave it out", **of_rows)
+    refuse_unused("tree outputs already hold their rows", **of_rows)
     return outputs if y is None else outputs.with_truth(y, outputs.sample_weight)
 
 

@@ -15,6 +15,12 @@ from rfsize.models.link import Predictor
 _NUMBERS = "biuf"  # kinds of types
 
 
+def check_fill(predicted: NDArray[Any], fill: Any) -> None:
+    """Raise ``ValueError`` if no type holds both ``fill`` and predictions such as these."""
+    if fill is not None:
+        _with_fill(predicted, np.ones(predicted.shape, dtype=np.bool_), fill)
+
+
 def filled_labels(
     predictor: Predictor, predicted: NDArray[Any], is_known: Bools, votes: Coverage, fill: Any
 ) -> NDArray[Any]:
@@ -47,7 +53,7 @@ def _warn_of_coverage(votes: Coverage) -> bool:
 def _without_votes(is_known: Bools) -> str:
     """First half of the messages about rows that no tree may vote on."""
     n_rows = np.count_nonzero(~is_known)
-    return f"{n_rows:,} of the training rows have no out-of-bag tree: every tree saw them or a row of their group"
+    return f"{n_rows:,} of the training rows have no out-of-bag tree, as every tree saw them or a row of their group"
 
 
 def _with_fill(predicted: NDArray[Any], mask: Bools, fill: Any) -> NDArray[Any]:

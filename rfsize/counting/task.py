@@ -221,10 +221,11 @@ class Task:
         if check is not None:
             check(task)
         if not oob:
-            why = "it is about the bags of training rows: leave it out, or give the training rows with oob=True"
-            refuse_unused(why, groups=groups, seed=seed, subsample=subsample)
+            advice = ", or give the training rows with oob=True"
+            refuse_unused("only training rows have bags", advice, groups=groups, seed=seed, subsample=subsample)
             return task
         check_groups(groups, n_rows)
+        sample_weights(sample_weight, n_rows)
         assert isinstance(forest, Forest)
         bags = forest.bags(layout or Layout.alone(n_rows), y, sample_weight, seed, subsample)
         if elsewhere is not None and not isinstance(bags, LaidOutBags):
@@ -293,8 +294,7 @@ def checked_truth(
 ) -> tuple[NDArray[Any] | None, Floats | None]:
     """Labels or numbers as the model reads them, and weights; ``ValueError`` if they do not fit."""
     if y is None:
-        why = "it weighs the rows in metrics, which compare predictions with y. Give y too, or leave it out"
-        refuse_unused(why, sample_weight=sample_weight)
+        refuse_unused("it is for metrics, which compare with y", ", or give y too", sample_weight=sample_weight)
         return None, None
     y = y if task is None else task.forest.truth(y)
     training_labels(classes, y, n_rows)

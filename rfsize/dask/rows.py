@@ -33,11 +33,10 @@ class RowsOnWorkers:
     def opened(self, forest: Model, *, oob: bool, missing: float | None) -> tuple[BlocksOnWorkers, Layout]:
         """The rows with the columns of the forest, and on which machine each of them lay during training."""
         if not oob:
-            reason = "all trees vote on all rows. Leave it out, or give the training rows with oob=True"
-            refuse_unused(reason, layout=self.layout)
+            refuse_unused("all trees vote on all rows", ", or give training rows with oob=True", layout=self.layout)
         blocks = BlocksOnWorkers(self.X, self.client, forest.columns)
         if (held := blocks.collection) is not None:
-            refuse_unused("X was made with its own missing value. Leave it out", missing=missing)
+            refuse_unused("X was made with its own missing value", missing=missing)
             if not math.isnan(held.missing):
                 forest.read_as_missing(held.missing)
         return blocks, blocks.layout(self.layout)
@@ -187,7 +186,7 @@ class BlocksOnWorkers(DistributedRows):
             If ``machines`` is given although the collection stores it, or does not name each partition once.
         """
         if self.collection is not None:
-            refuse_unused("X stores the rows of each worker. Leave it out", layout=machines)
+            refuse_unused("X stores the rows of each worker", layout=machines)
             machines = self.collection.machines
         return Layout.alone(self.n_rows) if machines is None else Layout.of_parts(self.lengths, machines)
 

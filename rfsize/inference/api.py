@@ -139,8 +139,7 @@ def compile(
     choice("voting", voting, ("auto", "soft", "hard"))
     own_voting = None if voting == "auto" else voting
     if isinstance(model, (list, tuple)):
-        reason = "a mean of models averages what all their trees predict. Leave table= and voting= out"
-        refuse_unused(reason, table=table, voting=own_voting)
+        refuse_unused("a mean of models averages what all their trees predict", table=table, voting=own_voting)
         folds: list[Any] = list(model)
         return CompiledMean([compile(fold, threshold=threshold, n_jobs=n_jobs, missing=missing) for fold in folds])
     read = read_model(model, missing=missing)
@@ -148,8 +147,7 @@ def compile(
     if not isinstance(table, StopTable | None):
         raise ValueError(f"table is a {type(table).__name__}: give a StopTable, such as StopTable.calibrate(model, X)")
     if not read.classes.size:
-        reason = "the forest predicts numbers, and no labels. Leave threshold= and voting= out"
-        refuse_unused(reason, threshold=threshold, voting=own_voting)
+        refuse_unused("the forest predicts numbers, and no labels", threshold=threshold, voting=own_voting)
     if voting == "hard" and not isinstance(read, Forest):
         raise ValueError("the trees of a boosted model cast no votes that count alike: leave voting out")
     if threshold is None and table is not None and read.classes.size == 2:

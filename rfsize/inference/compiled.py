@@ -9,7 +9,7 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize._util import Int64s, how_many
+from rfsize._util import Int64s, check_threads, how_many
 from rfsize.counting.votes import Votes
 from rfsize.exceptions import NotAForestError
 from rfsize.inference.answers import Answer
@@ -63,6 +63,7 @@ class CompiledForest:
     def __init__(
         self, forest: PackedForest, table: StopTable | None = None, *, voting: str = "auto", n_jobs: int = -1
     ) -> None:
+        check_threads(n_jobs)
         if voting == "auto":
             voting = "soft" if table is None else table.voting
         if table is not None:

@@ -16,7 +16,7 @@ from rfsize._util import Bools, Floats, Int64s
 from rfsize.models.ensemble import TreeEnsemble
 
 # The end of messages: what needs no bags. It can be done as written, whatever function raises the error.
-FRESH_ROWS = "rows that the forest was not trained on, which need no bags: rfsize.size(model, X_new, y_new)"
+FRESH_ROWS = "rows that the forest was not trained on, which need no bags, as in rfsize.size(model, X_new, y_new)"
 
 
 class Run(NamedTuple):

@@ -203,7 +203,7 @@ def _opened(stream: Stream, X: Any, columns: Columns | None) -> Rows:
                 table = plain_rows(table, takes_text=_reads_itself(columns))
                 chunk, _ = _chunk(table, columns, start, warns=False)
             except ValueError as error:
-                raise ValueError(f"piece {number} of X, counted from 0: {error}") from error
+                raise ValueError(f"in piece {number} of X, counted from 0, {error}") from error
             start += chunk.n_rows
             yield chunk
         if start != stream.n_rows:

@@ -150,7 +150,7 @@ def make_criterion(
         _check_certificate(metric, given.get("method"))
         confidence = CONFIDENCE if confidence is None else confidence
     elif metric not in ("auto", "labels"):
-        reason = f"with metric={metric!r} tolerance says how far off it may be. Leave it out"
+        reason = f"with metric={metric!r} tolerance says how far off it may be"
         refuse_unused(reason, **given, threshold=None if goes_by_labels(metric) else threshold)
     if tolerance is not None or (target == "limit" and metric not in PREDICTIONS):
         check_tolerance(metric, tolerance)
@@ -207,7 +207,7 @@ def resolve(criterion: Criterion, n_classes: int, *, in_training: bool = False) 
         raise ValueError("average='macro' is over classes, and the forest predicts numbers: leave average out")
     if criterion.target != "limit" and not criterion.of_labels:
         voting = None if criterion.voting == "auto" else criterion.voting
-        refuse_unused("it is for labels, and no labels are compared. Leave it out", voting=voting)
+        refuse_unused("it is for labels, and no labels are compared", voting=voting)
     if criterion.metric == "scores" and n_classes > 2 and in_training:
         advice = "take metric='probabilities', or size the finished forest"
         raise ValueError(f"in training, scores of several classes are known up to a number that all share: {advice}")
@@ -232,8 +232,7 @@ def check_tolerance(metric: MetricLike, tolerance: float | None) -> None:
 
 
 def _check_certificate(metric: MetricLike, method: str | None) -> None:
-    reason = "it says how T* is estimated, and a certificate estimates nothing. Leave it out"
-    refuse_unused(reason, method=method)
+    refuse_unused("it says how T* is estimated, and a certificate estimates nothing", method=method)
     if metric not in ("auto", "labels", *PREDICTIONS):
         advice = "take metric='labels', 'probabilities' or 'scores', and give y to see what metrics lose"
         raise ValueError(f"a certificate bounds a share of rows, and {name_of(metric)} is none: {advice}")

@@ -187,7 +187,7 @@ def standard_error(outputs: TreeOutputs, of: str, bags: Any) -> Floats:
     if outputs.predictor.link.kind == "step":
         raise ValueError("predictions of 0 or 1 have no standard error, they move in steps: take outputs.agreement()")
     if of == "seeds":
-        refuse_unused("another seed brings other bags. Leave it out", bags=bags)
+        refuse_unused("another seed brings other bags", bags=bags)
         number, variance = outputs.scores.number, _by_seeds(outputs.scores, outputs.predictor.link) / outputs.n_trees
     else:
         number, variance = np.arange(outputs.n_rows), _by_rows(outputs, bags)
@@ -213,7 +213,7 @@ def _by_rows(outputs: TreeOutputs, bags: Any) -> Floats:
     """V of each prediction, shrunk towards that of all rows, shape (n_rows, n_outputs)."""
     task = task_of(outputs)
     if task.bags is not None:
-        refuse_unused("out-of-bag outputs know the bags of their rows. Leave it out", bags=bags)
+        refuse_unused("out-of-bag outputs know the bags of their rows", bags=bags)
     known = training_bags(task) if task.bags is not None else _given_bags(bags, outputs)
     variances, of_all = _variances(task, np.arange(task.n_rows), known)
     if of_all is None:

@@ -121,7 +121,7 @@ def checked_outputs(rule: Rule, outputs: ArrayLike, n_trees: int, n_classes: int
         wanted = f"this table goes by scores: give those of {which}, before the link, finite numbers {shape}, "
         wanted += f"{n_classes if n_classes > 2 else 1})"
     if not fits or values.shape[1] != n_trees:
-        raise ValueError(f"{wanted}: found {described(values)}")
+        raise ValueError(f"{wanted}, and not {described(values)}")
     return values.astype(np.int64) if values.dtype.kind == "b" else values
 
 

@@ -248,7 +248,7 @@ class StopTable:
         of_labels: dict[str, Any] = {"alpha": alpha, "average": average, "voting": voting}
         criterion = make_criterion(metric, tolerance, target="model", confidence=confidence, **of_labels)
         if metric != "labels" and average != "macro":
-            refuse_unused(f"it decides labels, and metric={metric!r} does not. Leave it out", threshold=threshold)
+            refuse_unused(f"it decides labels, and metric={metric!r} does not", threshold=threshold)
         forest = read_model(model, missing=missing)
         criterion = resolve(criterion, forest.classes.size)
         trees = Task.checked(forest, X, threshold=threshold)

@@ -150,6 +150,7 @@ def select_bagging_fraction(
     choice("rule", rule, ("keep", "best"))
     n_trees = whole("n_trees", n_trees, at_least=_MIN_TREES)
     seed = None if seed is None else whole("seed", seed, at_least=0)
+    _grid(DEFAULT_FRACTIONS if fractions is None else fractions, None)  # refused before anything is trained
     trainer, X, own, with_fraction = _resolve_trainer(params, data, y, sample_weight)
     if fractions is None:
         fractions = [fraction for fraction in DEFAULT_FRACTIONS if fraction <= trainer.largest_fraction]
@@ -206,8 +207,7 @@ def _resolve_trainer(
 ) -> tuple[Trainer, Any, float | None, Callable[[float], Any]]:
     """The trainer of the forests, its rows, the fraction of the given parameters, and a way to change it."""
     if isinstance(params, dict):
-        reason = "labels and weights are in the Dataset or DMatrix. Leave it out, or give an estimator"
-        refuse_unused(reason, y=y, sample_weight=sample_weight)
+        refuse_unused("the Dataset or DMatrix has its own", ", or give an estimator", y=y, sample_weight=sample_weight)
         training = training_of(data)
         X, trainer = training.rows_of(data), training.trainer(params, data)
         return trainer, X, trainer.fraction if 0.0 < trainer.fraction < 1.0 else None, trainer.with_fraction

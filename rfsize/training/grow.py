@@ -22,13 +22,14 @@ from rfsize.counting.coverage import (
 )
 from rfsize.counting.groups import check_groups, resolve_groups, warning_of_copies
 from rfsize.counting.outputs import coverage, distinct
-from rfsize.counting.task import Task
+from rfsize.counting.task import Task, check_truth, checked_truth
 from rfsize.counting.training_rows import warning_of_training_rows
 from rfsize.exceptions import FewVotesError, NotAForestError
+from rfsize.models.columns import Columns, frame_of
 from rfsize.models.framework import framework_of, read_forest, training_of
 from rfsize.models.link import Link, Predictor
-from rfsize.models.model import dependence_of, learning_rate_of
-from rfsize.models.rows import for_training, n_rows_of
+from rfsize.models.model import Forest, dependence_of, learning_rate_of
+from rfsize.models.rows import for_training, lies_elsewhere, n_rows_of, open_rows
 from rfsize.models.training import ForestInTraining, Trainer
 from rfsize.statistics.criterion import Criterion, make_criterion, resolve
 from rfsize.statistics.default import with_defaults
@@ -159,18 +160,17 @@ def grow(
     rule = StoppingRule(min_trees, most_trees(params) if max_trees is None else max_trees)
     X_val, y_val = validation if isinstance(validation, tuple) and len(validation) == 2 else (validation, None)
     if X_val is not None:
-        refuse_unused("every tree votes on the validation rows. Leave it out", groups=groups)
+        refuse_unused("every tree votes on the validation rows", groups=groups)
         if y_val is None and criterion.kind == "metric":
             raise ValueError(f"y is missing: metric={metric!r} needs validation=(rows, y)")
     threshold = share("threshold", 0.5 if threshold is None else threshold)
+    given: dict[str, Any] = {"threshold": threshold, "groups": groups, "validation": (X_val, y_val)}
     if hasattr(params, "fit"):
-        refuse_unused("new trees are added to the fitted estimator. Leave it out", init_model=init_model)
-        given: dict[str, Any] = {"threshold": threshold, "groups": groups, "sample_weight": sample_weight}
-        growth = start_from_estimator(params, data, y, criterion, min_trees=rule.next_size, **given)
+        refuse_unused("new trees are added to the fitted estimator", init_model=init_model)
+        growth = start_from_estimator(params, data, y, criterion, rule.next_size, sample_weight=sample_weight, **given)
     else:
-        reason = "labels and weights are in the Dataset or DMatrix: leave it out, or give an estimator"
-        refuse_unused(reason, y=y, sample_weight=sample_weight)
-        growth = _from_parameters(params, data, criterion, threshold=threshold, groups=groups, init_model=init_model)
+        refuse_unused("the Dataset or DMatrix has its own", ", or give an estimator", y=y, sample_weight=sample_weight)
+        growth = _from_parameters(params, data, criterion, init_model=init_model, **given)
     if X_val is None:
         return grow_until_enough(growth, rule)
     is_as_trained = hasattr(params, "fit") or framework_of(X_val) is not None  # and so stores its missing value
@@ -230,8 +230,19 @@ def checked_criterion(criterion: Criterion, classes: NDArray[Any], y: Any, sampl
     return criterion
 
 
+def _check_validation(validation: tuple[Any, Any], X: Any, classes: NDArray[Any], forest: Forest | None) -> None:
+    """Raise ``ValueError`` if rows to size on, or their labels, do not fit a forest, or if None the training rows."""
+    rows, y = validation
+    if rows is not None and forest is not None:
+        Task.checked(forest, rows, y, check=check_truth)
+    elif rows is not None and not lies_elsewhere(rows):
+        frame = frame_of(X)
+        columns = Columns(None if frame is None else [str(name) for name in frame.columns], np.shape(X)[-1])
+        checked_truth(None, classes, open_rows(rows, columns).n_rows, y, None)
+
+
 def _from_parameters(
-    params: Any, data: Any, criterion: Criterion, *, threshold: float, groups: Any, init_model: Any
+    params: Any, data: Any, criterion: Criterion, *, validation: Any, threshold: float, groups: Any, init_model: Any
 ) -> Growth:
     """Begin from training parameters, or from a finished booster; arguments as in `grow`."""
     if not isinstance(params, dict):
@@ -242,6 +253,7 @@ def _from_parameters(
     X = training.rows_of(data)
     trainer = training.trainer(params, data)
     criterion = checked_criterion(criterion, trainer.classes, trainer.label, trainer.weight)
+    _check_validation(validation, X, trainer.classes, trainer.forest)
     trainer.threshold, trainer.groups = threshold, resolve_groups(groups, X, len(trainer.label))
     forest = trainer.start() if init_model is None else trainer.resume(init_model)
     task = None if X is None else _reads_task(forest, trainer, X)
@@ -253,11 +265,12 @@ def start_from_estimator(
     X: Any,
     y: Any,
     criterion: Criterion,
-    *,
     min_trees: int,
+    *,
     threshold: float,
     groups: Any,
     sample_weight: Any,
+    validation: tuple[Any, Any] = (None, None),
 ) -> Growth:
     """Begin from a fitted estimator, or train one to ``min_trees`` trees; arguments as in `grow`."""
     if y is None:
@@ -278,6 +291,7 @@ def start_from_estimator(
     sample_weight = None if sample_weight is None else sample_weights(sample_weight, n_rows)
     check_groups(groups, n_rows)
     criterion = checked_criterion(criterion, classes, y, sample_weight)
+    _check_validation(validation, X, classes, fitted)
     n_given = 0 if fitted is None else fitted.n_trees
     if fitted is None:
         weighted = {} if sample_weight is None else {"sample_weight": sample_weight}

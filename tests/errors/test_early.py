@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import product
 from typing import Any
 
 import lightgbm as lgb
 import numpy as np
+import pandas as pd
 import pytest
+import xgboost as xgb
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import f1_score
 
 import rfsize
-from helpers.models import N_ROWS, NUMBER, TWO, X, model
+from helpers.models import LIGHTGBM, N_ROWS, NUMBER, TWO, XGBOOST, X, model
 from helpers.refused import AUC, assert_refused
 from rfsize import StopTable
-from rfsize.exceptions import RfsizeError
+from rfsize.exceptions import NotAForestError, RfsizeError
 
 
 class Unread(lgb.Sequence):
@@ -63,6 +67,11 @@ OF_ALL = {
     "unknown column": (lambda m, X: rfsize.oob_importance(m, X, TWO, columns=[0, "price"]), "'price'"),
     "no columns": (lambda m, X: rfsize.oob_importance(m, X, TWO, columns=[]), "columns"),
     "groups": (lambda m, X: rfsize.size(m, X, oob=True, groups=np.ones(3)), "groups"),
+    "fill": (lambda m, X: rfsize.oob_predict(m, X, fill="zz"), "fill"),
+    "fill of probabilities": (lambda m, X: rfsize.oob_predict_proba(m, X, fill="zz"), "fill"),
+    "rows to refit": (lambda m, X: rfsize.shrink(m, X, rows=np.ones((9, 3))), "3 columns"),
+    "bags of other labels": (lambda m, X: rfsize.inbag(m, X, short()), "y "),
+    "weights of bags": (lambda m, X: rfsize.inbag(m, X, sample_weight=np.ones(3)), "sample_weight"),
 }
 
 
@@ -84,6 +93,11 @@ def test_before_the_model_is_read(call: Callable[..., Any], option: tuple[str, A
     assert_refused(ValueError, lambda: call("no model", Unread(), **dict([option])), option[0])
 
 
+def test_probabilities_of_a_regression() -> None:
+    with pytest.raises(NotAForestError, match="oob_predict"):
+        rfsize.oob_predict_proba(model("lightgbm regression").model, Unread())
+
+
 OF_NUMBERS = [(short(NUMBER), "rmse"), (TEXT, "rmse"), (np.full(N_ROWS, np.nan), "mae"), (np.ones(N_ROWS), "r2")]
 
 
@@ -91,3 +105,44 @@ OF_NUMBERS = [(short(NUMBER), "rmse"), (TEXT, "rmse"), (np.full(N_ROWS, np.nan),
 def test_truth_of_a_regression(y: np.ndarray, metric: str) -> None:
     with pytest.raises(ValueError, match=r"\by\b"):
         rfsize.size(model("lightgbm regression").model, Unread(), y, metric=metric, tolerance=0.1)
+
+
+TABLE, OTHER = (pd.DataFrame(X, columns=list(names)) for names in ("abcdef", "uvwxyz"))
+TRAINED = {
+    "lightgbm": lambda: (LIGHTGBM, lgb.Dataset(TABLE, TWO)),
+    "xgboost": lambda: (XGBOOST, xgb.DMatrix(TABLE, TWO)),
+    "unfitted": lambda: (RandomForestClassifier(), TABLE, TWO),
+    "fitted": lambda: (RandomForestClassifier(3).fit(TABLE, TWO), TABLE, TWO),
+}
+VALIDATION = [((X[:, :3], TWO), "columns"), ((OTHER, TWO), "'u'"), ((X, short()), "y "), ((X, TEXT), "'a'")]
+
+
+@pytest.fixture
+def trained(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Receives an entry for each training."""
+    trainings: list[Any] = []
+    for kind, name in ((lgb.Booster, "update"), (xgb.Booster, "update"), (RandomForestClassifier, "fit")):
+        original = getattr(kind, name)
+
+        def training(*given: Any, original: Any = original, **options: Any) -> Any:
+            trainings.append(given)
+            return original(*given, **options)
+
+        monkeypatch.setattr(kind, name, training)
+    return trainings
+
+
+@pytest.mark.parametrize(("validation", "named"), VALIDATION)
+@pytest.mark.parametrize("kind", TRAINED)
+def test_validation_before_training(kind: str, validation: Any, named: str, trained: list[Any]) -> None:
+    """Parameters are read from the first tree that they train."""
+    given = TRAINED[kind]()
+    trained.clear()
+    assert_refused(ValueError, lambda: rfsize.grow(*given, validation=validation), named)
+    assert len(trained) == isinstance(given[0], dict)
+
+
+def test_fractions_before_training(trained: list[Any]) -> None:
+    call = partial(rfsize.select_bagging_fraction, RandomForestClassifier(), X, TWO, fractions=[0.5, 1.5])
+    assert_refused(ValueError, call, "fractions")
+    assert not trained

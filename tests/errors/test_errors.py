@@ -312,6 +312,8 @@ OF_QUESTIONS: list[Case] = [
     (lambda: rfsize.size(rfsize.Votes(counted().votes.counts)), "n_trees="),
     (lambda: SizeCallback(data=X, validation="valid_0"), "validation="),
     (lambda: SizeCallback(data="rows.csv"), "data must"),
+    (lambda: SizeCallback(groups="copy"), "'copies'"),
+    *((lambda n=n: compiled(n_jobs=n), "n_jobs") for n in (0, "2")),
     (lambda: called(validation="mine"), "'mine'"),
     (lambda: called(y=THREE, params={"objective": "multiclass", "num_class": 3}, threshold=0.3), "threshold"),
     (lambda: called(data=X[:-1]), "data"),

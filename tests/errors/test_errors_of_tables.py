@@ -91,13 +91,13 @@ OF_TABLES: list[Case] = [
     (lambda: rfsize.compile(lightgbm(seed=9), calibrate(own())), "StopTable.calibrate(model, X)"),
     (lambda: rfsize.compile(AdaBoostClassifier(n_estimators=3).fit(X, TWO), StopTable.build(3)), "table"),
     (lambda: compiled("lightgbm multiclass", threshold=0.3), "threshold"),
-    (lambda: compiled("lightgbm regression", threshold=0.3), "threshold="),
-    (lambda: compiled("lightgbm regression", voting="hard"), "voting="),
+    (lambda: compiled("lightgbm regression", threshold=0.3), "threshold "),
+    (lambda: compiled("lightgbm regression", voting="hard"), "voting "),
     (lambda: mean_of(), "1"),
     (lambda: mean_of(lightgbm(y=THREE, objective="multiclass", num_class=3)), "class labels"),
     (lambda: mean_of(lightgbm(X[:, :4])), "features"),
     (lambda: mean_of(fitted()), "predict"),
-    (lambda: mean_of(lightgbm(n_trees=5), voting="hard"), "voting="),
+    (lambda: mean_of(lightgbm(n_trees=5), voting="hard"), "voting "),
     (lambda: mean_of(lightgbm(n_trees=5), table=StopTable.build(5)), "table"),
 ]
 
