@@ -150,7 +150,8 @@ class CompiledForest:
         >>> bool(n_used.mean() < 50)
         True
         """
-        return self._predicted.of(X, return_trees)
+        few = self._predicted.few.predict(X, return_trees)
+        return self._predicted.of(X, return_trees) if few is None else few
 
     @overload
     def predict_labels(self, X: Any, *, return_trees: Literal[False] = False) -> NDArray[Any]: ...
@@ -196,7 +197,8 @@ class CompiledForest:
         True
         """
         refuse_numbers(self.classes, "labels")
-        return self._labels.of(X, return_trees)
+        few = self._labels.few.predict(X, return_trees)
+        return self._labels.of(X, return_trees) if few is None else few
 
     def votes(self, X: Any) -> Votes:
         """Count the votes of all trees, as `rfsize.tree_outputs` does.
@@ -274,7 +276,8 @@ class CompiledForest:
         True
         """
         refuse_numbers(self.classes, "probabilities")
-        return self._probabilities.of(X, return_trees)
+        few = self._probabilities.few.predict(X, return_trees)
+        return self._probabilities.of(X, return_trees) if few is None else few
 
     def save(self, path: str | Path, *, compress: bool = True) -> None:
         """Write the forest and its table to one file. `rfsize.load` reads it without LightGBM or XGBoost.
