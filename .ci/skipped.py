@@ -18,6 +18,7 @@ MAY_BE_SKIPPED = {
     r"this (XGBoost|LightGBM) (does not|keeps no more|has)": "what this version of a framework cannot do, or no longer",
     r"^SCIPY_ARRAY_API is not set": "scikit-learn's check of arrays of other libraries",
     r"has __version__": "what this version of a framework cannot do, or no longer",
+    r"^compiling with .*, which is not installed": "compilers beside the one of the builds",
     r"on this system|Windows|a shell's pipes|on Linux alone": "other systems",
 }
 # Folders of tests whose packages are in no extra of the others, and the stage that runs them, here or in another job.

@@ -79,7 +79,7 @@ int main() {
         std::vector<double> X(N_ROWS * N_COLUMNS);
         for (double& each : X) each = static_cast<double>(random() % (N_CUTS + 2));
         const std::vector<double> bound(N_TREES + 1, 6.0);
-        const ScoreStop stop{1, 1, std::vector<double>(N_TREES + 1, -6.0), bound, bound, {0.0}};
+        const ScoreStop stop{1, 1, std::vector<double>(N_TREES + 1, -6.0), bound, bound};
         std::vector<Answered> found(4);
         std::vector<std::thread> threads;
         for (Answered& each : found) threads.emplace_back([&] { each = answered(forest, X, stop); });
