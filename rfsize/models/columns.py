@@ -66,10 +66,16 @@ def places_of(names: Sequence[str] | None, n_columns: int, columns: Columns, *, 
     place = {name: index for index, name in enumerate(names)}
     missing, unknown = sorted(set(columns.names) - set(place)), [name for name in names if name not in columns.names]
     if missing:
-        raise ValueError(f"X has not the columns of training: missing {missing}, unknown {sorted(unknown)}")
+        beside = f", and has {_listed(sorted(unknown))} instead" if unknown else ""
+        raise ValueError(f"X lacks the columns {_listed(missing)}{beside}: name its columns as at training")
     if unknown and warns:
         warn(f"the columns {unknown} of X are left out, because the model was not trained on them", ForestWarning)
     return [place[name] for name in columns.names]
+
+
+def _listed(names: list[str], most: int = 6) -> str:
+    """The first names, for messages."""
+    return str(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def frame_of(X: Any) -> nw.DataFrame[Any] | None:
