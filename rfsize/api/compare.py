@@ -200,8 +200,8 @@ def compare(first: TreeOutputs, second: TreeOutputs, *, metric: MetricLike | Non
         give(clipping_of_rows(on_rows, rows, of_forest, outputs.n_trees))
         give(warnings_for(outputs, of_labels=on_rows.name == "accuracy"))
     values = [value_of(on_rows, rows, of_forest) for on_rows, of_forest in zip(metrics, predicted, strict=True)]
-    clusters = next((outputs.groups.units for outputs in pair if outputs.groups.units is not None), None)
-    error, freedom = metric_error(metrics, predicted, rows, rows if clusters is None else clusters[rows])
+    groups = next((outputs.groups for outputs in pair if outputs.groups.units is not None), first.groups)
+    error, freedom = metric_error(metrics, predicted, rows, groups.units_of(rows))
     error *= 1.0 if first.source == "rows given" else math.sqrt(1.0 + _OF_PAIRS)
     width = float(student.ppf(1.0 - TAIL, freedom))
 
