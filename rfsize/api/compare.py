@@ -24,12 +24,12 @@ import numpy as np
 from scipy.stats import t as student
 
 from rfsize._util import Floats, Int64s, class_indices, give, how_many
-from rfsize.counting.outputs import TreeOutputs, distinct, sums_of, warnings_for
+from rfsize.counting.coverage import check_votes
+from rfsize.counting.outputs import TreeOutputs, coverage, distinct, sums_of, warnings_for
 from rfsize.exceptions import FewVotesError
 from rfsize.showing.html import Result, comparison_page
 from rfsize.showing.text_of_results import comparison_text
-from rfsize.statistics.criterion import loss_of
-from rfsize.statistics.curve import TAIL, check_votes
+from rfsize.statistics.curve import TAIL
 from rfsize.statistics.metric_estimate import problem_of
 from rfsize.statistics.metric_loss import WITHOUT_ONE, MetricLoss, metric_loss, shared_error
 from rfsize.statistics.metrics import Metric, clipping_of_rows, value_of
@@ -230,7 +230,7 @@ def compare(first: TreeOutputs, second: TreeOutputs, *, metric: MetricLike | Non
 def _loss(name: MetricLike, outputs: TreeOutputs) -> tuple[MetricLoss, float, str | None]:
     """What a metric loses because the forest has too few trees, its error for other seeds, and why it has no limit."""
     counted = distinct(outputs)
-    check_votes(counted, loss_of(name))
+    check_votes(coverage(counted), of_metric=True)
     metric = metric_of(name, counted)
     check_direction(metric)
     loss = metric_loss(counted, metric, of_all_sizes=False, of_seeds=False)

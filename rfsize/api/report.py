@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from rfsize._util import Caution, positive, share, whole
-from rfsize.counting.outputs import TreeOutputs, distinct, predictor_of, sums_of, why_no_forest
+from rfsize.counting.coverage import check_votes
+from rfsize.counting.outputs import TreeOutputs, coverage, distinct, predictor_of, sums_of, why_no_forest
 from rfsize.exceptions import NotAForestError, RfsizeError
 from rfsize.showing.html import Result, report_page
 from rfsize.showing.plots import plot_report
@@ -17,7 +18,7 @@ from rfsize.showing.text import RARE, notes, report_text
 from rfsize.showing.warnings import harms_of_cut, warnings_of_size
 from rfsize.statistics.certify import Certificate, CertifiedCurve
 from rfsize.statistics.criterion import Criterion, loss_of, options_of, resolve
-from rfsize.statistics.curve import TAIL, Estimate, LossCurve, check_votes
+from rfsize.statistics.curve import TAIL, Estimate, LossCurve
 from rfsize.statistics.default import with_defaults
 from rfsize.statistics.first_trees import (
     CertificateDetails,
@@ -413,9 +414,10 @@ def report_on_estimate(criterion: Criterion, estimate: Estimate, available: int,
 
 def _estimated(counted: TreeOutputs, criterion: Criterion, *, interval: bool = True) -> Estimate:
     """The estimate from outputs on distinct rows."""
-    check_votes(counted, criterion)
-    if criterion.kind != "certificate" and (why := why_no_forest(counted)) is not None:
-        raise NotAForestError(why)
+    if criterion.kind != "certificate":
+        if (why := why_no_forest(counted)) is not None:
+            raise NotAForestError(why)
+        check_votes(coverage(counted), of_metric=criterion.kind == "metric")
     estimator = ESTIMATORS[criterion.kind]
     return estimator(counted, criterion) if interval else estimator(counted, criterion, interval=False)
 

@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,9 @@ from scipy.stats import chi2
 from rfsize._util import Bools, Int64s, how_many, in_percent
 from rfsize.counting.groups import NO_GROUPS, Groups
 from rfsize.exceptions import FewVotesError
+
+if TYPE_CHECKING:
+    from rfsize.counting.outputs import TreeOutputs
 
 FEWEST_VOTES = 10
 """With fewer votes per row, on average, rfsize makes no estimate from out-of-bag votes."""
@@ -245,3 +248,49 @@ def _trees_for(fewest: int, votes_per_row: float, n_trees: int) -> int | None:
         return None
     unit = 10.0 ** max(0.0, math.floor(math.log10(trees)) - 1.0)
     return int(math.ceil(trees / unit) * unit)
+
+
+# Whether the rows have enough votes to estimate how many trees are enough
+
+_FEWEST_VOTES_OF_METRICS = 40
+"""Every quarter of the trees must predict rows of each kind, or the loss of smaller forests cannot be measured."""
+
+_SIZES = "how many trees are enough"
+
+
+def check_votes(votes: Coverage, *, of_metric: bool = False) -> None:
+    """Raise `FewVotesError` if rows of some kind have too few out-of-bag votes to size labels, or to size a metric."""
+    # If rows of large groups have no votes, or no row has any, the report says so; no error is raised here.
+    if votes.oob and (votes.is_uneven or not votes.lacks_votes):
+        problem = votes.problem_of_some(_SIZES, fewest=_FEWEST_VOTES_OF_METRICS if of_metric else FEWEST_VOTES)
+        if problem is not None:
+            raise problem
+
+
+def problem_of_votes(
+    outputs: TreeOutputs, votes_per_row: float, n_dropped: int, n_rows: int, fewest: int, has_kinds: bool = False
+) -> tuple[str | None, bool]:
+    """Why the votes do not tell how many trees are enough, and what to do, None if they do; and whether rows lack them.
+
+    Rows lack votes if too many of large groups, or with ``has_kinds`` of uneven bags, have none.
+    """
+    lacks = (has_kinds or outputs.groups.sizes is not None) and too_many_without_votes(n_dropped, n_rows)
+    if votes_per_row < fewest:
+        is_oob = outputs.source == "oob"
+        return str(few_votes(votes_per_row, outputs.n_trees, _SIZES, oob=is_oob, fewest=fewest)), lacks
+    if not lacks:
+        return None, False
+    return (
+        f"{in_percent(n_dropped / n_rows)} of the rows have no out-of-bag votes, since every tree saw a row of their "
+        "groups, and may be the ones that take most trees: give validation rows, take rfsize.tree_outputs(cv=...), or "
+        f"lower the bagging fraction{by_nature_advice(outputs.groups.by)}"
+    ), True
+
+
+def no_votes_error(outputs: TreeOutputs, what: str) -> FewVotesError:
+    """The error if no row has ``what``: a vote, or the scores of two trees."""
+    if outputs.source != "oob" or outputs.n_trees < 2:
+        trees = how_many(outputs.n_trees, "tree")
+        return FewVotesError(f"no row has {what} of the forest's {trees}: train more, or give other rows")
+    advice = f"lower the bagging fraction or give validation rows{by_nature_advice(outputs.groups.by)}"
+    return FewVotesError(f"no row has {what}: every tree saw every row, or another of its group; {advice}")

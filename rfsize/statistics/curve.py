@@ -15,10 +15,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from rfsize import theory
-from rfsize._util import Caution, Floats, Int64s, how_many, in_percent
-from rfsize.counting.coverage import FEWEST_VOTES, by_nature_advice, few_votes, too_many_without_votes
-from rfsize.counting.outputs import TreeOutputs, coverage
-from rfsize.exceptions import FewVotesError
+from rfsize._util import Caution, Floats, Int64s
 from rfsize.statistics.criterion import Criterion
 
 REPLICATES = 200
@@ -237,53 +234,3 @@ def jackknife_error(without: Floats) -> Floats:
     B. Efron, C. Stein (1981). "The jackknife estimate of variance." The Annals of Statistics 9(3), 586-596.
     """
     return np.sqrt((len(without) - 1.0) * without.var(axis=0))
-
-
-# Whether the rows have enough votes to estimate how many trees are enough
-
-FEWEST_VOTES_OF_METRICS = 40
-"""Every quarter of the trees must predict rows of each kind, or the loss of smaller forests cannot be measured."""
-
-_WHAT = "how many trees are enough"
-
-
-def check_votes(outputs: TreeOutputs, criterion: Criterion) -> None:
-    """Raise `FewVotesError` if rows of some kind have too few out-of-bag votes."""
-    if outputs.source != "oob":
-        return
-    votes = coverage(outputs)
-    # If rows of large groups have no votes, or no row has any, the report says so; no error is raised here.
-    if votes.is_uneven or not votes.lacks_votes:
-        fewest = FEWEST_VOTES_OF_METRICS if criterion.kind == "metric" else FEWEST_VOTES
-        problem = votes.problem_of_some(_WHAT, fewest=fewest)
-        if problem is not None:
-            raise problem
-
-
-def problem_of_votes(
-    outputs: TreeOutputs, votes_per_row: float, n_dropped: int, n_rows: int, fewest: int, has_kinds: bool = False
-) -> tuple[str | None, bool]:
-    """Why the votes do not tell how many trees are enough, and what to do, None if they do; and whether rows lack them.
-
-    Rows lack votes if too many of large groups, or with ``has_kinds`` of uneven bags, have none.
-    """
-    lacks = (has_kinds or outputs.groups.sizes is not None) and too_many_without_votes(n_dropped, n_rows)
-    if votes_per_row < fewest:
-        is_oob = outputs.source == "oob"
-        return str(few_votes(votes_per_row, outputs.n_trees, _WHAT, oob=is_oob, fewest=fewest)), lacks
-    if not lacks:
-        return None, False
-    return (
-        f"{in_percent(n_dropped / n_rows)} of the rows have no out-of-bag votes, since every tree saw a row of their "
-        "groups, and may be the ones that take most trees: give validation rows, take rfsize.tree_outputs(cv=...), or "
-        f"lower the bagging fraction{by_nature_advice(outputs.groups.by)}"
-    ), True
-
-
-def no_votes_error(outputs: TreeOutputs, what: str) -> FewVotesError:
-    """The error if no row has ``what``: a vote, or the scores of two trees."""
-    if outputs.source != "oob" or outputs.n_trees < 2:
-        trees = how_many(outputs.n_trees, "tree")
-        return FewVotesError(f"no row has {what} of the forest's {trees}: train more, or give other rows")
-    advice = f"lower the bagging fraction or give validation rows{by_nature_advice(outputs.groups.by)}"
-    return FewVotesError(f"no row has {what}: every tree saw every row, or another of its group; {advice}")

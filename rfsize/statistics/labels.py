@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from rfsize import theory
 from rfsize._util import Bools, Floats, Int64s, in_percent, whole
-from rfsize.counting.coverage import fewest_votes
+from rfsize.counting.coverage import check_votes, fewest_votes, no_votes_error, problem_of_votes
 from rfsize.counting.outputs import TreeOutputs, coverage, distinct, predictor_of, voting_of, why_no_forest
 from rfsize.counting.sums import Blocks, Scores, leading
 from rfsize.exceptions import FewVotesError, NotAForestError
@@ -32,10 +32,7 @@ from rfsize.statistics.curve import (
     Estimate,
     LossCurve,
     averaged,
-    check_votes,
     interpolated,
-    no_votes_error,
-    problem_of_votes,
     wider,
 )
 from rfsize.statistics.label_fit import NOISE_SIZES, ODD_SIZES, Fit, Kind, LabelRows, fit
@@ -147,7 +144,7 @@ def agreement_of_rows(outputs: TreeOutputs, n_trees: int | None) -> Floats:
     outputs.votes  # noqa: B018 - regression has none, and says so
     n_trees = whole("n_trees", outputs.n_trees if n_trees is None else n_trees, at_least=1, at_most=theory.MAX_TREES)
     counted, agreement = distinct(outputs), np.full(outputs.n_rows, np.nan)
-    check_votes(counted, Criterion("labels"))
+    check_votes(coverage(counted))
     rows = _rows(counted, "auto")
     if not rows.used.any():
         raise no_votes_error(counted, "a vote")

@@ -7,16 +7,10 @@ import math
 import numpy as np
 
 from rfsize._util import how_many
-from rfsize.counting.coverage import FEWEST_VOTES
+from rfsize.counting.coverage import FEWEST_VOTES, problem_of_votes
 from rfsize.counting.outputs import TreeOutputs, sums_of
 from rfsize.statistics.criterion import Criterion
-from rfsize.statistics.curve import (
-    SIZES,
-    Estimate,
-    LossCurve,
-    is_brief,
-    problem_of_votes,
-)
+from rfsize.statistics.curve import SIZES, Estimate, LossCurve, is_brief
 from rfsize.statistics.metric_loss import MetricLoss, metric_loss
 from rfsize.statistics.metrics import Metric, clipped_rows, clipping_warnings
 from rfsize.statistics.named_metrics import check_direction, metric_of

@@ -17,7 +17,7 @@ from scipy.special import ndtri
 
 from rfsize import theory
 from rfsize._util import Floats, blocks
-from rfsize.counting.coverage import FEWEST_VOTES
+from rfsize.counting.coverage import FEWEST_VOTES, no_votes_error, problem_of_votes
 from rfsize.counting.outputs import TreeOutputs, predictor_of, sums_of
 from rfsize.counting.sums import Blocks, Scores
 from rfsize.models.link import Link
@@ -32,8 +32,6 @@ from rfsize.statistics.curve import (
     interpolated,
     is_brief,
     means_of_drawn_rows,
-    no_votes_error,
-    problem_of_votes,
 )
 from rfsize.statistics.named_metrics import no_scores_error
 

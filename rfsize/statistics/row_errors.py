@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import ndtri, softmax
+from scipy.special import ndtri
 from scipy.stats import t as student
 
 from rfsize._util import Bools, Floats, Int64s
@@ -23,13 +23,9 @@ from rfsize.statistics.criterion import Criterion
 from rfsize.statistics.curve import SEED, TAIL, Estimate, place_of
 from rfsize.statistics.metrics import Metric, influence_of, value_or_nan
 from rfsize.statistics.named_metrics import metric_on_rows
-from rfsize.theory import ratio_with_replacement
 
 # Groups of rows that leave in turn, for a metric without influence: of one forest, and of each of many forests.
 _GROUPS, _GROUPS_OF_MANY = 100, 20
-# Scales of the gains of bagging fractions in noise; how many standard errors make a fraction clearly worse; and a share
-# of the noise that keeps its covariance from being singular.
-_SCALES, _FAR, _RIDGE = (0.0, 0.5, 1.0, 2.0, 4.0), 2.0, 1e-9
 _LARGEST_POWER = 300.0  # of e, so that the end of an interval is a number
 
 
@@ -94,51 +90,6 @@ def _by_cluster(influence: Floats, clusters: Int64s) -> Floats:
     if len(names) < 2:
         raise FewVotesError("all rows are of one group, and an interval takes several: give rows of more groups")
     return np.asarray(np.bincount(cluster, weights=influence), dtype=np.float64)
-
-
-def expected_gains(fractions: Floats, loss: Floats, noise: Floats, own: int) -> tuple[Floats, Floats]:
-    """How much less each fraction is expected to lose than your own, and the standard deviation.
-
-    The fraction of least loss is partly the luckiest one, so what it seems to gain is too much. The mean given the
-    measured losses does not depend on which fraction is looked at afterwards. Before, the gain is taken for a random
-    walk in the logarithm of the sampling ratio, which is 0 at your own fraction. How far it goes is not known: it may
-    stay at 0, or go half, once, twice or four times as far as the noise, each a quarter as likely as the one before.
-    Fractions that are clearly worse than yours say nothing about that, and keep what was measured.
-
-    Parameters
-    ----------
-    fractions, loss : ndarray of float64, shape (n_fractions,)
-    noise : ndarray of float64, shape (n_fractions, n_fractions)
-        Covariance of the losses.
-    own : int
-        Place of your own fraction.
-
-    Returns
-    -------
-    expected, error : ndarray of float64, shape (n_fractions,)
-        Posterior means and standard deviations of the gains; 0 for your own fraction.
-    """
-    gain, noise = loss[own] - loss, noise - noise[own] - noise[:, [own]] + noise[own, own]
-    deviation = np.sqrt(np.maximum(np.diag(noise), 0.0))
-    expected, error = gain.copy(), deviation.copy()
-    near = np.flatnonzero((deviation > 0.0) & (gain > -_FAR * deviation))
-    if not len(near):
-        return expected, error
-    away = np.log(ratio_with_replacement(fractions) / ratio_with_replacement(fractions[own]))[near]
-    walk = np.minimum.outer(abs(away), abs(away)) * (np.multiply.outer(away, away) > 0.0)
-    gain, noise = gain[near], noise[np.ix_(near, near)]
-    noise += _RIDGE * np.trace(noise) * np.eye(len(near))
-    evidence, means, squares = [], [], []
-    for scale in _SCALES:
-        prior = scale**2 * np.trace(noise) / np.trace(walk) * walk
-        share = np.linalg.solve(prior + noise, prior).T
-        evidence.append(-0.5 * (np.linalg.slogdet(prior + noise)[1] + gain @ np.linalg.solve(prior + noise, gain)))
-        means.append(share @ gain)
-        squares.append(means[-1] ** 2 + np.diag(prior - share @ prior))
-    weight = softmax(np.array(evidence) - math.log(4.0) * np.arange(len(_SCALES)))
-    expected[near] = weight @ means
-    error[near] = np.sqrt(weight @ squares - expected[near] ** 2)
-    return expected, error
 
 
 def without_groups(clusters: Int64s, n_groups: int = _GROUPS_OF_MANY) -> list[Bools]:

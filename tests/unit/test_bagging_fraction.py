@@ -19,7 +19,7 @@ import rfsize
 from helpers.trained import X as ALL
 from helpers.trained import Y as TASKS
 from helpers.trained import data_for, params_for, probabilities, train, tree_scores
-from rfsize.statistics.row_errors import expected_gains
+from rfsize.training.bagging_fraction import expected_gains
 
 BOOSTERS = pytest.mark.parametrize("framework", ["lightgbm", "xgboost"])
 GRID, TREES = (0.2, 0.45, 0.7), 40
