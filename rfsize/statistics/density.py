@@ -47,7 +47,7 @@ _STRENGTHS = 10.0 ** np.arange(1.0, -3.1, -0.5)  # λ, smoothest first: each fit
 _LEVEL = 1e-3  # precision of the coefficients' common level, on which f does not depend
 
 _STEPS, _TOLERANCE = 50, 1e-6  # of Newton's method, in log-likelihood
-_ROUGHLY, _LIKELY = 1e-2, 0.2  # tolerance of repeated fits; least relative weight that is fitted
+_LIKELY = 0.2  # least relative weight of a fit whose influence counts
 _PROPOSED = 4  # proposed draws for each draw that is kept
 # More rows than this count as this number. Cells and noise are approximations whose error no single row shows, but ten
 # million rows together do: a wrong density, bent everywhere, would then explain them better than the right one.
@@ -82,11 +82,9 @@ class Density:
     peak : float
         Twice the gain in log-likelihood if a share of the rows lies at exactly 1/2.
     fits : tuple
-        The fits that the density averages, for `fitted_again`.
+        The fits that the density averages, for `influence`.
     weights : ndarray of float, shape (n_fits,)
         Weight of each fit.
-    n_rows : float
-        Number of rows that each fit counted.
     """
 
     fractions: Floats
@@ -95,7 +93,6 @@ class Density:
     peak: float
     fits: tuple[_Fit, ...]
     weights: Floats
-    n_rows: float
 
 
 class VoteCells(NamedTuple):
@@ -116,13 +113,25 @@ class VoteCells(NamedTuple):
     rows: Floats
     folded: bool = True
 
-    @classmethod
-    def of(cls, losing: NDArray[Any], n_votes: NDArray[Any], *, folded: bool = True) -> VoteCells:
-        """Merge similar counts into their means; this keeps the mean log-likelihood."""
-        cell = _cells(np.floor(np.arcsin(np.sqrt(losing / n_votes)) * (4.0 / math.pi) * _BINS), n_votes)
+    def merged(self) -> tuple[VoteCells, Int64s]:
+        """Merge similar counts of single rows into their means, and say which cell each row is in.
+
+        This keeps the mean log-likelihood.
+        """
+        cell = _cells(np.floor(np.arcsin(np.sqrt(self.losing / self.n_votes)) * (4.0 / math.pi) * _BINS), self.n_votes)
         in_cell = np.bincount(cell).astype(np.float64)
-        losing, n_votes = (np.bincount(cell, weights=count) / in_cell for count in (losing, n_votes))
-        return cls(losing, n_votes, in_cell, folded)
+        losing, n_votes = (np.bincount(cell, weights=count) / in_cell for count in (self.losing, self.n_votes))
+        return VoteCells(losing, n_votes, in_cell, self.folded), cell
+
+    @property
+    def angle(self) -> Floats:
+        """How far each count is from a tie, as `MarginCells.angle`."""
+        return np.asarray(math.pi / 2.0 - 2.0 * np.arcsin(np.sqrt(self.losing / self.n_votes)))
+
+    def moved(self, by: Floats) -> VoteCells:
+        """The same counts at other angles."""
+        half = np.clip((math.pi / 2.0 - self.angle - by) / 2.0, 0.0, math.pi / 2.0)
+        return self._replace(losing=self.n_votes * np.sin(half) ** 2)
 
     def log_likelihood(self, pi: Floats) -> Floats:
         """log [π^k·(1 − π)^(V−k) + π^(V−k)·(1 − π)^k] for k of V votes and each π, shape (n_cells, n_fractions)."""
@@ -159,22 +168,25 @@ class MarginCells(NamedTuple):
 
     @classmethod
     def of(cls, margin: Floats, n_trees: NDArray[np.int32], *, folded: bool = True) -> MarginCells:
-        """The cells of margins over one rival each, shape (n_rows,)."""
-        angle, _, is_far, *_ = cls.of_rows(margin, n_trees)
-        place = np.where(is_far, np.sign(angle) * 2 * _CELLS_PER_RADIAN, np.floor(angle * _CELLS_PER_RADIAN))
-        cell = _cells(place, n_trees)
-        rows = np.bincount(cell).astype(np.float64)
-        trees = np.bincount(cell, weights=n_trees)
-        far = np.bincount(cell, weights=is_far) > 0.0
-        return cls(np.bincount(cell, weights=n_trees * angle) / trees, trees / rows, far, rows, folded)
-
-    @classmethod
-    def of_rows(cls, margin: Floats, n_trees: NDArray[np.int32]) -> MarginCells:
-        """A cell for each row."""
+        """A cell for each row, from margins over one rival each, shape (n_rows,)."""
         longest = np.arctan(np.maximum(_LONG, _LONG_IN_NOISE / np.sqrt(n_trees)))
         # The variance of votes divides by n, not by n − 1.
         angle = np.clip(np.arctan(margin / np.sqrt(1.0 - 1.0 / n_trees)), -longest, longest)
-        return cls(angle, n_trees.astype(np.float64), np.abs(angle) >= longest, np.ones(len(angle)))
+        return cls(angle, n_trees.astype(np.float64), np.abs(angle) >= longest, np.ones(len(angle)), folded)
+
+    def merged(self) -> tuple[MarginCells, Int64s]:
+        """Merge similar margins of single rows into their means, and say which cell each row is in."""
+        place = np.where(
+            self.far, np.sign(self.angle) * 2 * _CELLS_PER_RADIAN, np.floor(self.angle * _CELLS_PER_RADIAN)
+        )
+        cell = _cells(place, self.n_trees)
+        rows, trees = np.bincount(cell).astype(np.float64), np.bincount(cell, weights=self.n_trees)
+        angle, far = np.bincount(cell, weights=self.n_trees * self.angle) / trees, np.bincount(cell, self.far) > 0.0
+        return MarginCells(angle, trees / rows, far, rows, self.folded), cell
+
+    def moved(self, by: Floats) -> MarginCells:
+        """The same margins at other angles."""
+        return self._replace(angle=self.angle + by)
 
     def log_likelihood(self, pi: Floats) -> Floats:
         """The log-likelihood of margins as if from votes, if a fraction π votes for the rival, or for the leader."""
@@ -237,16 +249,33 @@ def fit_density(cells: Cells, *, with_draws: bool = True) -> Density:
         peak=_peak(likelihood, weights @ _probabilities(of_fits @ basis.grid.T)),
         fits=tuple(fits[place] for place in likely),
         weights=weights[likely],
-        n_rows=float(likelihood.rows.sum()),
     )
 
 
-def fitted_again(density: Density, cells: Cells) -> Floats:
-    """Probability of each cell of the density, fitted to other votes of the same number of rows."""
-    likelihood = _Likelihood.of(cells, density.n_rows)
-    again = [_maximised(likelihood, fit.penalty, fit.coefficients, tolerance=_ROUGHLY) for fit in density.fits]
-    mass = _model(cells.folded)[0].mass(np.stack([fit.coefficients for fit in again]))
-    return np.asarray(density.weights / density.weights.sum() @ mass)
+def influence(density: Density, cells: Cells, values: Floats, n_rows: float) -> Floats:
+    """How much one row in each cell adds to means over the density, to first order, shape (n_cells, n).
+
+    The influence function of the fit: the row's score, through the inverse of the curvature.
+
+    Parameters
+    ----------
+    density : Density
+        The fit to ``n_rows`` rows.
+    cells : Cells
+    values : ndarray of float, shape (n_fractions, n)
+        The values at `Density.fractions` whose means are meant.
+    n_rows : float
+    """
+    basis, likelihood = _model(cells.folded)[0], _Likelihood.of(cells, float(cells.rows.sum())).values
+    added = np.zeros((len(likelihood), values.shape[1]))
+    for fit, weight in zip(density.fits, density.weights / density.weights.sum(), strict=True):
+        mass = basis.mass(fit.coefficients[None])[0]
+        slope = basis.quadrature.T @ (mass[:, None] * (values - mass @ values))
+        of_grid = basis.grid @ (fit.axes @ (fit.axes.T @ slope / fit.precision[:, None]))
+        prior = _probabilities(basis.grid @ fit.coefficients)
+        posterior = likelihood * prior
+        added += weight * (posterior @ of_grid / posterior.sum(axis=1, keepdims=True) - prior @ of_grid)
+    return added * min(1.0, _MOST_ROWS / n_rows)
 
 
 def vote_fractions() -> Floats:
@@ -343,7 +372,7 @@ class _Fit(NamedTuple):
     axes: Floats
 
 
-def _maximised(likelihood: _Likelihood, penalty: Floats, start: Floats, *, tolerance: float = _TOLERANCE) -> _Fit:
+def _maximised(likelihood: _Likelihood, penalty: Floats, start: Floats) -> _Fit:
     """Newton's method; if the likelihood is not concave, along the axes of curvature with all curvatures positive."""
     coefficients = start
     value, mass, cell = _penalised(likelihood, penalty, coefficients)
@@ -357,7 +386,7 @@ def _maximised(likelihood: _Likelihood, penalty: Floats, start: Floats, *, toler
             moved = _penalised(likelihood, penalty, coefficients + step)
             gain = moved[0] - value
             step, taken = step / 2.0, step
-        if not gain > tolerance:
+        if not gain > _TOLERANCE:
             break
         coefficients, (value, mass, cell) = coefficients + taken, moved
     evidence = value + 0.5 * (np.linalg.slogdet(penalty)[1] - np.log(precision).sum())

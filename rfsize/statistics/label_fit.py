@@ -35,11 +35,12 @@ from rfsize.counting.sums import Blocks, Scores, leading
 from rfsize.statistics.curve import REPLICATES, SEED, SIZES, interpolated
 from rfsize.statistics.density import (
     MOST_PEAKED,
+    Cells,
     Density,
     MarginCells,
     VoteCells,
     fit_density,
-    fitted_again,
+    influence,
     vote_fractions,
 )
 from rfsize.statistics.margins import Margins, Sample, halves, measured
@@ -64,6 +65,7 @@ NOISE_SIZES: Int64s = np.concatenate([[1, 3, 9, 33], ODD_SIZES[ODD_SIZES > 99][:
 
 _FACTOR_SIZES: Int64s = ODD_SIZES[np.isin(ODD_SIZES, (1, 3, 5, 7, 9, 13, 19, 27, 39, 55, 77)) | (ODD_SIZES > 99)]
 _LEAST = 1e-300
+_STEP = 1e-2  # of derivatives by the angle of a row, in standard deviations of its noise
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,16 +116,22 @@ class Fit:
         curves[1::2] *= self.unbiased
         return np.asarray(curves)
 
-    def loss_of(self, sample: Sample, cut: float, sizes: Int64s) -> Floats:
-        """The same from other votes or scores of the rows, for instance without a block of trees."""
-        if not (_n_trees(sample) > 1).any():
-            return self.loss(sizes)  # these trees tell nothing
-        distance = measured(sample, cut, self.label)
+    def slopes(self, rows: Cells, n_rows: int, sizes: Int64s) -> Floats:
+        """How much the loss changes if the angle of a row does, to first order, shape (n_rows, n_sizes).
+
+        ``rows`` has a cell for each of some of the ``n_rows`` rows that were fitted. Forests larger than the number of
+        trees that predicted a row ask more of a measured angle than these know; the law is as flat as for their number.
+        """
+        n_trees, factor = rows[1][:, None], interpolated(sizes, ODD_SIZES, self.factor[None])[0]
         if self.density is None:
-            points, mass = _points(distance)
-            return replace(self, distances=points, mass=mass).loss(sizes) if len(points) else self.loss(sizes)
-        cells = _merged(distance)
-        return replace(self, mass=fitted_again(self.density, cells)).loss(sizes)
+            margin, known = np.tan(rows.angle)[:, None], np.sqrt(1.0 / (1.0 / sizes + 1.0 / n_trees))
+            leads = margin >= 0.0
+            slope = -np.exp(-0.5 * (known * margin) ** 2) * known * (1.0 + margin**2) / math.sqrt(2.0 * math.pi)
+            return np.asarray(np.where(leads, slope * factor, 0.0) / max(1, np.count_nonzero(leads)))
+        cells, cell = rows.merged()
+        step = _STEP / np.sqrt(cells[1])
+        up, down = (influence(self.density, cells.moved(by), self._law(sizes), n_rows) for by in (step, -step))
+        return np.asarray(((up - down) / (2.0 * step[:, None]) * factor * (n_rows / len(cell)))[cell])
 
     def of_rows(self, sample: Sample, cut: float, size: int) -> Floats:
         """The disagreement of each row by its own votes or scores, for forests of one odd size, shape (n_rows,).
@@ -134,8 +142,8 @@ class Fit:
         factor = interpolated(sizes, ODD_SIZES, self.factor[None])[0]
         if self.density is None:
             return law(_nearest(distance), sizes, of_votes=self.of_votes)[:, 0] * factor
-        nearest, of_points = _nearest(distance), self._law(sizes)[:, 0]
-        cells = distance if isinstance(distance, VoteCells) else MarginCells.of_rows(nearest, distance.n_trees)
+        of_points = self._law(sizes)[:, 0]
+        cells = row_cells(distance)
         loss = np.empty(len(cells.rows))
         for start in range(0, len(loss), _ROWS_PER_BLOCK):
             block: Any = (*(of[start : start + _ROWS_PER_BLOCK] for of in cells[:-1]), cells.folded)
@@ -244,7 +252,7 @@ def fit(rows: LabelRows, kind: Kind, method: str, *, with_draws: bool = True) ->
     distance, density, warning = measured(rows.where(mask), rows.cut), None, None
     if method != "plugin":
         every = distance if label is None else measured(rows.where(among), rows.cut, label)
-        density = fit_density(_merged(every), with_draws=with_draws)
+        density = fit_density(row_cells(every).merged()[0], with_draws=with_draws)
         if density.peak > MOST_PEAKED:
             what = f"the {'scores' if rows.of_scores else 'votes'} show more rows at a tie than a smooth density has"
             warning = f"{what}, so T* may be far larger than the estimate"
@@ -264,10 +272,10 @@ def fit(rows: LabelRows, kind: Kind, method: str, *, with_draws: bool = True) ->
     return _with_factors(nearest, distance, rows.cut, blocks, of_scores=rows.of_scores)
 
 
-def _merged(distance: VoteCells | Margins) -> VoteCells | MarginCells:
-    """Cells of similar rows."""
+def row_cells(distance: VoteCells | Margins) -> Cells:
+    """A cell for each row."""
     if isinstance(distance, VoteCells):
-        return VoteCells.of(distance.losing, distance.n_votes, folded=distance.folded)
+        return distance
     return MarginCells.of(_nearest(distance), distance.n_trees, folded=distance.folded)
 
 
@@ -351,7 +359,7 @@ def _n_trees(sample: Sample) -> Int64s:
 def _smooth_curve(sample: Sample, cut: float) -> Floats:
     distance = measured(sample, cut)
     assert isinstance(distance, Margins)
-    density = fit_density(_merged(distance), with_draws=False)
+    density = fit_density(row_cells(distance).merged()[0], with_draws=False)
     return np.asarray(density.mass @ _law_of_density(False) * _further_rivals(distance))
 
 

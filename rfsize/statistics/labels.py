@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import theory
-from rfsize._util import Bools, Floats, Int64s, in_percent, whole
+from rfsize._util import Floats, Int64s, in_percent, whole
 from rfsize.counting.coverage import check_votes, fewest_votes, no_votes_error, problem_of_votes
 from rfsize.counting.outputs import TreeOutputs, coverage, distinct, predictor_of, voting_of, why_no_forest
 from rfsize.counting.sums import Blocks, Scores, leading
@@ -35,8 +35,8 @@ from rfsize.statistics.curve import (
     interpolated,
     wider,
 )
-from rfsize.statistics.label_fit import NOISE_SIZES, ODD_SIZES, Fit, Kind, LabelRows, fit
-from rfsize.statistics.margins import MarginChanges, Sample, changes_of_margins, own_share, without_block
+from rfsize.statistics.label_fit import NOISE_SIZES, ODD_SIZES, Fit, Kind, LabelRows, fit, row_cells
+from rfsize.statistics.margins import Sample, measured, without_block
 
 FEWEST_ROWS = 50
 """Rows of a kind, or of a class, from which on they tell something by themselves."""
@@ -311,23 +311,15 @@ def _why_infinite(fits: list[Fit], criterion: Criterion) -> str:
 
 def _with_tree_noise(fitted: _Fitted) -> LossCurve:
     """The curve whose replicates have the noise of the trees too, by the jackknife over blocks of trees."""
-    rows, kinds, weights, _, curve = fitted
+    rows, curve = fitted.rows, fitted.curve
     n_columns = rows.sample.n_scores if isinstance(rows.sample, Scores) else rows.sample.shape[1]
     inflation = _INFLATION_OF_TWO if n_columns <= 2 else _INFLATION_OF_MORE
     blocks = rows.blocks
     if blocks is None or blocks.n_filled < 2 or not (blocks.scores.n_votes > 2).any():  # two without any block
         return replace(curve, replicates=wider(curve.replicates, inflation))
-    has_votes = blocks.scores.n_votes > 1
-    without = np.log(np.maximum(_without_each_block(fitted, blocks, has_votes), _LEAST))
-    changes = []
-    for kind, weight in zip(kinds, weights, strict=True):
-        on_kind = blocks.where(kind.mask[rows.in_blocks] & has_votes)
-        if len(on_kind.rows):
-            changes.append(changes_of_margins(on_kind, rows.cut, weight, of_scores=rows.of_scores))
-    joined = MarginChanges(*(np.concatenate(arrays) for arrays in zip(*changes, strict=True)))
-    noise = (without - without.mean(axis=0)) * np.sqrt(1.0 - own_share(joined, NOISE_SIZES))
+    noise = _noise_of_blocks(fitted, blocks)
     generator = np.random.default_rng(SEED + 1)
-    n_blocks = len(without)
+    n_blocks = len(noise)
     drawn = generator.standard_normal((REPLICATES, n_blocks)) * math.sqrt((n_blocks - 1.0) / n_blocks)
     # With few blocks their scatter is itself uncertain, so Student's t.
     drawn *= np.sqrt((n_blocks - 1.0) / generator.chisquare(n_blocks - 1.0, size=(REPLICATES, 1)))
@@ -337,16 +329,29 @@ def _with_tree_noise(fitted: _Fitted) -> LossCurve:
     return replace(curve, replicates=wider(replicates, inflation))
 
 
-def _without_each_block(fitted: _Fitted, blocks: Blocks, has_votes: Bools) -> Floats:
-    """Disagreement of forests of `NOISE_SIZES` without each block of trees, shape (n_blocks, n_sizes)."""
+def _noise_of_blocks(fitted: _Fitted, blocks: Blocks) -> Floats:
+    """How much each block of trees moves the logarithm of the loss of `NOISE_SIZES`, shape (n_blocks, n_sizes).
+
+    To first order, by the influence of the rows, without what each row has of it on its own, which replicates have too.
+    """
     rows, filled = fitted.rows, np.flatnonzero(blocks.apart.n_scored.any(axis=(0, 2)))
-    without = np.zeros((len(filled), len(NOISE_SIZES)))
+    moved, (own, loss) = np.zeros((len(filled), len(NOISE_SIZES))), np.zeros((2, len(NOISE_SIZES)))
     for of_kind, weight, kind in zip(fitted.fits, fitted.weights, fitted.kinds, strict=True):
-        apart = blocks.where(kind.among[rows.in_blocks] & has_votes).apart
-        for index, block in enumerate(filled):
-            sample = without_block(apart, int(block), of_scores=rows.of_scores)
-            without[index] += weight * of_kind.loss_of(sample, rows.cut, NOISE_SIZES)
-    return without
+        loss += weight * of_kind.loss(NOISE_SIZES)
+        apart = blocks.where(kind.among[rows.in_blocks]).apart
+        if not len(apart.rows):
+            continue
+        cells = row_cells(measured(apart.scores if rows.of_scores else apart.counts, rows.cut, of_kind.label))
+        slopes = weight * of_kind.slopes(cells, int(np.count_nonzero(kind.among)), NOISE_SIZES)
+        without = (without_block(apart, int(block), of_scores=rows.of_scores) for block in filled)
+        angles = np.stack([row_cells(measured(sample, rows.cut, of_kind.label)).angle for sample in without])
+        angles -= angles.mean(axis=0)
+        moved += angles @ slopes
+        own += (angles**2).sum(axis=0) @ slopes**2
+    share = np.minimum(own / np.maximum((moved**2).sum(axis=0), _LEAST), 1.0)
+    relative = np.divide(moved, loss, out=np.zeros_like(moved), where=loss > _LEAST)
+    # A change of more than the loss itself, for which first order is too little, counts as its logarithm does.
+    return np.asarray(np.arcsinh(relative) * np.sqrt(1.0 - share))
 
 
 # Details

@@ -5,9 +5,8 @@ exceeds a cut). On one tree, the class that wins in the limit leads over a rival
 standard deviation σ. By the central limit theorem, T trees keep it ahead with probability Φ(√T·μ/σ). The row's
 *margin* over the rival is μ/σ. Votes are scores of 0 and 1, so that majority votes of several classes have margins too.
 
-All rows are predicted by the same trees, so their errors go together. Blocks of trees are independent draws: estimates
-without one block after the other show the noise that rows share. They also include the noise of each row by itself,
-which estimates know from the variances of the rows; `own_share` says how large that part is.
+All rows are predicted by the same trees, so their errors go together. Blocks of trees are independent draws: how far
+the rows move without one block after the other shows the noise that they share.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize._util import Bools, Floats, Int64s
+from rfsize._util import Bools, Floats
 from rfsize.counting.sums import Blocks, Scores, leading
 from rfsize.counting.votes import two_leaders
 from rfsize.statistics.density import VoteCells
@@ -118,10 +117,14 @@ def _ratio(mean: Floats, variance: Floats, level: Floats | float, apart: Floats 
 def without_block(blocks: Blocks, block: int, *, of_scores: bool) -> Sample:
     """The rows of the blocks as all trees but those of one block predict them.
 
-    As many average votes replace those of the block, since ties depend on whether the number of votes is even.
+    As many average trees replace those of the block, so that rows are known as well as before. Rows that no other tree
+    predicts stay as they are.
     """
     if of_scores:
-        return scores_of_blocks(blocks, np.arange(blocks.votes.shape[1]) != block)
+        left = blocks.n_scored.sum(axis=1) - blocks.n_scored[:, block]
+        total = blocks.total.sum(axis=1) - blocks.total[:, block]
+        mean = np.where(left > 0, total / np.maximum(left, 1), blocks.scores.mean)
+        return replace(blocks.scores, mean=mean)
     votes = blocks.votes[:, block]
     n_votes = np.maximum(blocks.counts.sum(axis=1, keepdims=True), 1)
     return np.asarray(blocks.counts - votes + votes.sum(axis=1, keepdims=True) / n_votes * blocks.counts)
@@ -143,85 +146,3 @@ def scores_of_blocks(blocks: Blocks, kept: Bools) -> Scores:
     freedom = np.maximum(n_trees - 1, 0) / np.maximum(blocks.scores.n_votes - 1, 1)
     mean = np.einsum("rbs,b->rs", blocks.total, weight) / np.maximum(by_score, 1)
     return replace(blocks.scores, n_votes=n_trees, mean=mean, scatter=blocks.scores.scatter * freedom[:, None])
-
-
-class MarginChanges(NamedTuple):
-    """The margin of each row over its nearest rival, and how much each block of trees changes it.
-
-    Attributes
-    ----------
-    margin : ndarray of float, shape (n_rows,)
-        Mean lead, divided by the standard deviation of one tree's lead.
-    change : ndarray of float, shape (n_rows, n_blocks)
-        How much each block adds to the margin, compared with the same number of average trees.
-    n_trees : ndarray of float, shape (n_rows,)
-        Number of trees that predicted the row.
-    weight : ndarray of float, shape (n_rows,)
-        Weight of the row in the mean over the rows.
-    """
-
-    margin: Floats
-    change: Floats
-    n_trees: Floats
-    weight: Floats
-
-
-def changes_of_margins(blocks: Blocks, cut: float, weight: float, *, of_scores: bool) -> MarginChanges:
-    """How much the blocks of trees change the margins, on rows that at least two trees predicted.
-
-    ``weight`` is that of all these rows together.
-    """
-    blocks = blocks.where(blocks.scores.n_votes > 1).apart
-    n_rows = len(blocks.rows)
-    changes = _changes_of_scores(blocks, cut) if of_scores else _changes_of_votes(blocks)
-    return MarginChanges(*changes, np.full(n_rows, weight / max(n_rows, 1)))
-
-
-def _changes_of_votes(blocks: Blocks) -> tuple[Floats, Floats, Floats]:
-    counts, row = blocks.counts, np.arange(len(blocks.rows))
-    leader, rival = two_leaders(counts)
-    ahead, behind = counts[row, leader], counts[row, rival]
-    n_votes = np.maximum(counts.sum(axis=1), 1)
-    scale = 1.0 / np.sqrt(np.maximum(ahead + behind, 1) * n_votes)
-    votes = blocks.votes.astype(np.float64)
-    total, of_block = votes.sum(axis=1, keepdims=True), votes.sum(axis=2, keepdims=True)
-    beyond = votes - of_block * total / np.maximum(total.sum(axis=2, keepdims=True), 1.0)
-    change = beyond[row, :, leader] - beyond[row, :, rival]
-    return (ahead - behind) * scale, change * scale[:, None], n_votes.astype(np.float64)
-
-
-def _changes_of_scores(blocks: Blocks, cut: float) -> tuple[Floats, Floats, Floats]:
-    scores, row = blocks.scores, np.arange(len(blocks.rows))
-    n_scored = np.maximum(blocks.n_scored.sum(axis=1), 1)
-    mean = blocks.total.sum(axis=1) / n_scored
-    beyond = (blocks.total - blocks.n_scored * mean[:, None]) / n_scored[:, None]
-    margin, n_trees, _ = _score_margins(scores, cut)
-    if scores.n_scores == 1:
-        variance, change = scores.covariance(0, 0), beyond[:, :, 0] * np.sign(scores.mean - cut)
-    else:
-        # If rivals are equal but for the last bits, the class number decides, as it does for leaders.
-        leader, least = leading(scores.mean, cut), margin.min(axis=1, keepdims=True)
-        nearest = (margin <= least + _ROUNDING * (1.0 + least)).argmax(axis=1)
-        rival = nearest + (nearest >= leader)
-        variance = scores.covariance(leader, leader) + scores.covariance(rival, rival)
-        variance -= 2.0 * scores.covariance(leader, rival)
-        change = beyond[row, :, leader] - beyond[row, :, rival]
-    certain = np.isinf(margin.min(axis=1)) | ~(variance > 0.0)
-    change = np.where(certain[:, None], 0.0, change / np.sqrt(np.where(certain, 1.0, variance))[:, None])
-    return margin.min(axis=1), change, n_trees.astype(np.float64)
-
-
-def own_share(changes: MarginChanges, sizes: Int64s) -> Floats:
-    """Share of the variance of the disagreement that is due to each row by itself, shape (n_sizes,).
-
-    A row is weighted by how much a change of its margin changes the disagreement at that size, near a tie. For forests
-    larger than the number of trees that predicted it, the margin is not known well enough for that size.
-    """
-    squares = (changes.change**2).sum(axis=1)
-    shares = []
-    for size in sizes:
-        known = np.sqrt(1.0 / (1.0 / size + 1.0 / np.maximum(changes.n_trees, 1.0)))
-        weight = np.exp(-0.5 * np.minimum(known * changes.margin, 30.0) ** 2) * known * changes.weight
-        together = ((weight @ changes.change) ** 2).sum()
-        shares.append(min(1.0, float(weight**2 @ squares) / max(together, _LEAST)))
-    return np.array(shares)

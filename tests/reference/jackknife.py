@@ -3,49 +3,34 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 
 
-def own_share(margin: list[float], change: np.ndarray, n_trees: list[float], weight: list[float], size: int) -> float:
-    """Share of the variance that is due to each row by itself; what blocks change has the shape (n_rows, n_blocks)."""
-    own, together = 0.0, [0.0] * change.shape[1]
-    for row in range(len(margin)):
-        known = 1.0 / math.sqrt(1.0 / size + 1.0 / max(n_trees[row], 1.0))
-        slope = weight[row] * known * math.exp(-0.5 * min(known * margin[row], 30.0) ** 2)
-        for block in range(change.shape[1]):
-            own += (slope * change[row, block]) ** 2
-            together[block] += slope * change[row, block]
-    return min(1.0, own / sum(total**2 for total in together))
+def variance_of_votes(votes: np.ndarray, size: int, loss: float) -> float:
+    """Variance of the log disagreement of forests of a size that rows share because the same trees predict them.
 
-
-def variance_of_votes(votes: np.ndarray, size: int, loss: Callable[[list[float]], float]) -> float:
-    """Variance of the log disagreement of forests of a size, by the jackknife over blocks of trees, less the own share.
-
-    ``votes`` for two classes, by block, have the shape (n_rows, n_blocks, 2); ``loss`` is the mean disagreement of rows
-    with these vote fractions. The votes of a block that is left out are replaced by as many of all trees.
+    ``votes`` for two classes, by block, have the shape (n_rows, n_blocks, 2); ``loss`` is the mean disagreement. The
+    votes of a block that is left out are replaced by as many of all trees. What this changes is added up to first
+    order, less what each row has of it on its own. Measured margins know the normal law only as well as their votes do.
     """
     n_rows, n_blocks, _ = votes.shape
-    logs, margins, n_trees, change = [], [], [], np.zeros((n_rows, n_blocks))
-    for block in range(n_blocks):
-        fractions = []
-        for row in range(n_rows):
-            all_votes, left_out = votes[row].sum(axis=0), votes[row, block]
-            kept = all_votes - left_out + left_out.sum() * all_votes / all_votes.sum()
-            fractions.append(float(kept.min() / kept.sum()))
-        logs.append(math.log(loss(fractions)))
+    moved, own = [0.0] * n_blocks, 0.0
     for row in range(n_rows):
         all_votes = votes[row].sum(axis=0)
-        n, winner = float(all_votes.sum()), int(all_votes.argmax())
-        lead = float(all_votes[winner] - all_votes[1 - winner])
-        margins.append(lead / n)
-        n_trees.append(n)
+        margin, known = math.tan(angle(all_votes)), 1.0 / math.sqrt(1.0 / size + 1.0 / all_votes.sum())
+        slope = known * math.exp(-0.5 * (known * margin) ** 2) / math.sqrt(2.0 * math.pi) * (1.0 + margin**2) / n_rows
+        kept = [all_votes - left + left.sum() * all_votes / all_votes.sum() for left in votes[row]]
+        angles = [angle(counts) for counts in kept]
         for block in range(n_blocks):
-            ahead = float(votes[row, block, winner] - votes[row, block, 1 - winner])
-            change[row, block] = (ahead - votes[row, block].sum() * lead / n) / n
-    jackknife = (n_blocks - 1) * float(np.var(logs))
-    return jackknife * (1.0 - own_share(margins, change, n_trees, [1.0] * n_rows, size))
+            change = slope * (angles[block] - sum(angles) / n_blocks)
+            moved[block], own = moved[block] + change, own + change**2
+    return (n_blocks - 1) / n_blocks * max(sum(total**2 for total in moved) - own, 0.0) / loss**2
+
+
+def angle(counts: np.ndarray) -> float:
+    """How far votes for two classes are from a tie, on the scale on which their noise is constant."""
+    return math.pi / 2.0 - 2.0 * math.asin(math.sqrt(counts.min() / counts.sum()))
 
 
 def sampling_variance(

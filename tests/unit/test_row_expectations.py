@@ -34,7 +34,9 @@ def test_posterior_of_each_row() -> None:
     n_votes = rng.binomial(60, 0.37, 400)
     count = rng.binomial(n_votes, rng.beta(0.4, 0.7, 400))
     votes = rfsize.Votes(np.stack([count, n_votes - count], axis=1), n_trees=60)
-    density = fit_density(VoteCells.of(np.minimum(count, n_votes - count), n_votes), with_draws=False)
+    density = fit_density(
+        VoteCells(np.minimum(count, n_votes - count), n_votes, np.ones(len(count))).merged()[0], with_draws=False
+    )
     wrong, expected = binom.sf(10, 21, density.fractions), []
     for k, n in zip(count.tolist(), n_votes.tolist(), strict=True):
         likely = density.mass * (binom.pmf(k, n, density.fractions) + binom.pmf(n - k, n, density.fractions))

@@ -18,15 +18,12 @@ import reference.deconvolution
 import reference.jackknife
 import reference.margins
 import rfsize
-from helpers import trained
 from helpers.lookup import by_one_score, by_scores, rows_of
 from rfsize import theory
-from rfsize.counting.outputs import sums_of
 from rfsize.models.link import Link
 from rfsize.statistics.certify import RiskTarget, most_disagreements
 from rfsize.statistics.curve import LossCurve, averaged
-from rfsize.statistics.density import MarginCells, VoteCells, fit_density
-from rfsize.statistics.margins import MarginChanges, changes_of_margins, own_share
+from rfsize.statistics.density import MarginCells, VoteCells, fit_density, influence
 from rfsize.statistics.sampling_variance import TrainingBags, parts_of, row_variances
 
 # Densities
@@ -35,7 +32,7 @@ ROWS = [(0, 9), (8, 9), (3, 9), (5, 11), (11, 11), (11, 11), (2, 4), (1, 1)]
 
 
 def cells_of(count: np.ndarray, n_votes: np.ndarray) -> VoteCells:
-    return VoteCells.of(np.minimum(count, n_votes - count), n_votes)
+    return VoteCells(np.minimum(count, n_votes - count), n_votes, np.ones(len(count))).merged()[0]
 
 
 @pytest.mark.parametrize("times", [1, 6])
@@ -56,7 +53,7 @@ def test_peak_is_the_gain_by_tied_rows() -> None:
 @pytest.mark.parametrize("n_trees", [2, 7, 40, 1000])
 def test_likelihood_of_margins(n_trees: int) -> None:
     margins, pi = np.array([0.0, 0.1, 0.9, 1.1, 3.5, 50.0, math.inf]), np.linspace(0.01, 0.5, 20)
-    cells = MarginCells.of(margins, np.full(len(margins), n_trees, dtype=np.int32))
+    cells = MarginCells.of(margins, np.full(len(margins), n_trees, dtype=np.int32)).merged()[0]
     assert cells.rows.sum() == len(margins)
     for row, margin in zip(cells.log_likelihood(pi), margins, strict=False):
         expected = np.array([reference.margins.log_likelihood(margin, n_trees, fraction) for fraction in pi.tolist()])
@@ -127,32 +124,26 @@ def test_plug_in_of_margins_is_as_restated(by: str, n: int) -> None:
 # The noise of the trees
 
 
-@given(st.integers(1, 6), st.integers(0, 2**32 - 1), st.integers(1, 1000))
-def test_own_share_of_the_variance(n_rows: int, seed: int, size: int) -> None:
-    rng = np.random.default_rng(seed)
-    margin, change, weight = rng.random(n_rows), rng.normal(size=(n_rows, 4)), rng.integers(1, 5, n_rows) * 1.0
-    n_trees = rng.integers(0, 200, n_rows) * 1.0
-    (share,) = own_share(MarginChanges(margin, change, n_trees, weight), np.array([size]))
-    expected = reference.jackknife.own_share(margin.tolist(), change, n_trees.tolist(), weight.tolist(), size)
-    assert share == pytest.approx(expected, rel=1e-6)
-
-
-@pytest.mark.parametrize(("framework", "task", "cut"), [("xgboost", "two", 0.4), ("lightgbm", "three", 0.0)])
-def test_blocks_change_margins_as_their_trees_do(framework: str, task: str, cut: float) -> None:
-    """By scores: each block's trees against as many average ones, in standard deviations of one tree's lead."""
-    forest = trained.model(framework, task)
-    blocks = sums_of(rfsize.tree_outputs(forest, trained.FRESH)).blocks
-    changes, scores = changes_of_margins(blocks, cut, 1.0, of_scores=True), trained.tree_scores(forest, trained.FRESH)
-    for row, margin, change in list(zip(blocks.rows.tolist(), changes.margin, changes.change, strict=True))[:100]:
-        mean = scores[row].mean(axis=0)
-        if len(mean) == 1:
-            lead = (scores[row, :, 0] - cut) * np.sign(mean[0] - cut)
-        else:
-            leads = [scores[row, :, mean.argmax()] - scores[row, :, k] for k in range(len(mean)) if k != mean.argmax()]
-            lead = min(leads, key=lambda over: over.mean() / over.std(ddof=1))
-        assert margin == pytest.approx(lead.mean() / lead.std(ddof=1), rel=1e-4)
-        beyond = (lead - lead.mean()).reshape(-1, change.size).sum(axis=0) / len(lead)
-        assert change == pytest.approx(beyond / lead.std(ddof=1), rel=1e-3, abs=1e-5)
+@pytest.mark.parametrize("folded", [True, False])
+@pytest.mark.parametrize("of_votes", [True, False])
+def test_influence_of_a_row_is_what_more_of_its_weight_adds(of_votes: bool, folded: bool) -> None:
+    rng, sizes = np.random.default_rng(3), np.array([1, 9, 99])
+    n_votes = rng.binomial(60, 0.5, 800)
+    losing = rng.binomial(n_votes, rng.beta(0.5, 0.6, 800))
+    losing = np.minimum(losing, n_votes - losing) if folded else losing
+    rows: Any = VoteCells(losing, n_votes, np.ones(800), folded)
+    if not of_votes:
+        rows = MarginCells.of(np.tan(rows.angle), n_votes, folded=folded)
+    cells, cell = rows.merged()
+    np.testing.assert_allclose(np.bincount(cell, rows.angle) / cells.rows, cells.angle, atol=0.02)
+    density = fit_density(cells, with_draws=False)
+    values = theory.disagreement(sizes, density.fractions[:, None])
+    added = influence(density, cells, values, 800.0)
+    for place in range(0, len(added), len(added) // 10):
+        weight = 0.05 * (np.arange(len(added)) == place)
+        more, less = (fit_density(cells._replace(rows=cells.rows + by), with_draws=False) for by in (weight, -weight))
+        # The weights of the fits change a little too, which the influence leaves out.
+        np.testing.assert_allclose(added[place], (more.mass - less.mass) @ values / 0.1, rtol=0.1, atol=2e-5)
 
 
 def test_replicates_scatter_by_rows_and_by_the_jackknife() -> None:
@@ -165,9 +156,7 @@ def test_replicates_scatter_by_rows_and_by_the_jackknife() -> None:
     n_trees, curve = int(report.n_trees), report.estimate.curve
     by_row = theory.disagreement(n_trees, np.minimum(pi := label.mean(axis=1), 1.0 - pi))
     of_rows = by_row.var() / len(by_row) / by_row.mean() ** 2
-    of_trees = reference.jackknife.variance_of_votes(
-        blocks, n_trees, lambda fractions: float(theory.disagreement(n_trees, np.array(fractions)).mean())
-    )
+    of_trees = reference.jackknife.variance_of_votes(blocks, n_trees, float(by_row.mean()))
     logs = [math.log(reference.curve.loss_at(curve.sizes, row, n_trees)) for row in curve.replicates]
     # Twenty blocks tell their own scatter only by Student's t; estimates of two classes are off by a quarter more.
     assert np.std(logs) == pytest.approx(1.25 * math.sqrt(of_rows + of_trees * 19 / 17 + 0.03**2), rel=0.15)
