@@ -318,7 +318,7 @@ private:
         std::fill_n(answers.n_used, n_rows, static_cast<std::int64_t>(forest_->n_members()));
         if (is_label()) std::fill_n(answers.label, n_rows, std::int64_t{-1});
         if (by_votes_ != nullptr) {
-            settle(*by_votes_, rows, alone<Real>(), n_columns_, answers);
+            label_by_votes(*by_votes_, rows, alone<Real>(), n_columns_, answers);
             return;
         }
         const Temporary<Real> sums(n_rows * start.size());

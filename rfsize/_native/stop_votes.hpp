@@ -204,8 +204,8 @@ private:
 
 // Send rows down the trees until each is settled by its votes.
 template <class Real>
-void settle(const VoteStop& stop, const Rows& rows, const TreeAlone<Real>& alone, std::size_t n_classes,
-            const Answers& answers) {
+void label_by_votes(const VoteStop& stop, const Rows& rows, const TreeAlone<Real>& alone, std::size_t n_classes,
+                    const Answers& answers) {
     const Temporary<std::int32_t> counts(rows.n_rows() * n_classes);
     std::fill_n(counts.data(), counts.size(), 0);
     rows.run<ByVotes<Real, true>>(alone, &stop, Matrix<std::int32_t>{counts.data(), rows.n_rows(), n_classes}, answers);

@@ -1,6 +1,7 @@
 """An estimate is a curve: a loss over ensemble sizes, with replicates as other rows and other trees would give it.
 
-The loss at T, its interval, T* at a level and the quantiles of T* have one implementation, here.
+The loss at T, its interval and the quantiles of T* have one implementation, here. Of a loss that is known exactly,
+`theory.smallest_size` gives T*.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How a metric, or its difference between two forests on the same rows, scatters over other rows.
+"""How a metric, or its difference between two forests on the same rows, scatters over other rows, and its interval.
 
 To first order, each row adds a term to the metric; the scatter of the terms gives the variance. The rows of a cluster
 count as one draw. For a callable, of which the terms are not known, groups of rows are left out in turn.
