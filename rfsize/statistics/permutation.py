@@ -35,6 +35,7 @@ from rfsize.statistics.curve import SEED, TAIL, LossCurve
 from rfsize.statistics.metrics import Metric, influence_of, value_of, values_of
 from rfsize.statistics.named_metrics import predictions_for
 from rfsize.statistics.row_errors import without_groups
+from rfsize.statistics.subforests import GROUPS_OF_MANY
 from rfsize.walking.leaves import checked_walk, quantised
 
 # Most numbers that one thread adds to at a time, which keeps its memory to a few hundred megabytes.
@@ -223,7 +224,7 @@ def _evaluation(
     It takes sums of shape (n_blocks, n_rows, n_scores). It returns the metric, how far each block of trees moves it,
     and what each row adds to it; of a metric without a formula for that, its values without each part of the rows.
     """
-    predictions, parts = predictions_for(outputs, metric), without_groups(clusters)
+    predictions, parts = predictions_for(outputs, metric), without_groups(clusters, GROUPS_OF_MANY)
     contrasts = _contrasts(len(n_scored))
     halves = np.concatenate([contrasts > 0.0, contrasts < 0.0]).astype(np.float64)
     n_of_all, n_of_halves = n_scored.sum(axis=0), np.tensordot(halves, n_scored, axes=1)

@@ -21,11 +21,11 @@ from rfsize.exceptions import FewVotesError, RfsizeError
 from rfsize.models.link import Predictor
 from rfsize.statistics.criterion import Criterion
 from rfsize.statistics.curve import SEED, TAIL, Estimate, place_of
-from rfsize.statistics.metrics import Metric, influence_of, value_or_nan
+from rfsize.statistics.metrics import Metric, value_or_nan
 from rfsize.statistics.named_metrics import metric_on_rows
 
-# Groups of rows that leave in turn, for a metric without influence: of one forest, and of each of many forests.
-_GROUPS, _GROUPS_OF_MANY = 100, 20
+# Groups of rows that leave in turn, for a metric without influence.
+_GROUPS = 100
 _LARGEST_POWER = 300.0  # of e, so that the end of an interval is a number
 
 
@@ -43,69 +43,56 @@ def metric_error(
     rows, clusters : ndarray of int64, shape (n_rows,)
         Numbers of the rows, and the cluster of each.
     """
-    terms, in_clusters = _over_rows(metrics, predicted, rows, clusters)
-    total = terms[0] if len(terms) == 1 else terms[0] - terms[1]
-    if in_clusters is None:
-        return math.sqrt(float(delete_group_covariance(total[:, None])[0, 0])), len(total) - 1.0
-    by_cluster = _by_cluster(total, in_clusters)
-    n_clusters, squares = len(by_cluster), by_cluster**2
-    variance = float(squares.sum())
-    # A few rows may dominate the metric, such as those of a rare class: Satterthwaite's degrees of freedom.
-    tails = n_clusters * float(np.sum((squares / variance) ** 2)) if variance > 0.0 else 1.0
-    freedom = min(n_clusters - 1.0, max(1.0, 2.0 * n_clusters / max(tails - 1.0, 1e-9)))
-    return math.sqrt(variance * n_clusters / (n_clusters - 1.0)), freedom
-
-
-def metric_covariance(metric: Metric, predicted: Sequence[Floats], rows: Int64s, clusters: Int64s) -> Floats:
-    """Covariance over other rows of the metric of several forests, shape (n_forests, n_forests); see `metric_error`."""
-    terms, in_clusters = _over_rows([metric] * len(predicted), predicted, rows, clusters)
-    if in_clusters is None:
-        return delete_group_covariance(terms.T)
-    by_cluster = np.array([_by_cluster(of_forest, in_clusters) for of_forest in terms])
-    return np.asarray(by_cluster @ by_cluster.T) * by_cluster.shape[1] / (by_cluster.shape[1] - 1.0)
-
-
-def _over_rows(
-    metrics: Sequence[Metric], predicted: Sequence[Floats], rows: Int64s, clusters: Int64s
-) -> tuple[Floats, Int64s | None]:
-    """What each row adds to each metric, shape (n_metrics, n_rows), and the clusters of these rows.
-
-    For metrics without influence, their values without each group of rows, shape (n_metrics, n_groups), and None.
-    """
     on = metrics[0].weight[rows] > 0.0  # rows without weight do not count as sampled rows
-    rows, clusters = rows[on], clusters[on]
-    pairs = [(metric, of_forest[on]) for metric, of_forest in zip(metrics, predicted, strict=True)]
-    influences = [influence_of(metric, rows, of_forest) for metric, of_forest in pairs]
-    terms = [of_metric for of_metric in influences if of_metric is not None]
-    if terms:
-        return np.array(terms), clusters
-    kept = without_groups(clusters, _GROUPS)
-    values = [[value_or_nan(metric, rows[part], of_forest[part]) for metric, of_forest in pairs] for part in kept]
-    return np.array(values).T, None
+    pairs = zip(metrics, predicted, strict=True)
+    terms = [unit_terms(metric, rows[on], [of_forest[on]], clusters[on])[0] for metric, of_forest in pairs]
+    squares = (terms[0] if len(terms) == 1 else terms[0] - terms[1]) ** 2
+    n_units, variance = len(squares), float(squares.sum())
+    # A few rows may dominate the metric, such as those of a rare class: Satterthwaite's degrees of freedom.
+    tails = n_units * float(np.sum((squares / variance) ** 2)) if variance > 0.0 else 1.0
+    freedom = min(n_units - 1.0, max(1.0, 2.0 * n_units / max(tails - 1.0, 1e-9)))
+    return math.sqrt(variance), freedom
 
 
-def _by_cluster(influence: Floats, clusters: Int64s) -> Floats:
-    """What each cluster adds to the metric, shape (n_clusters,); ``FewVotesError`` if there is only one."""
+def unit_terms(
+    metric: Metric, rows: Int64s, predicted: Iterable[Floats], clusters: Int64s, n_groups: int = _GROUPS
+) -> Floats:
+    """What each cluster of the rows adds to the metric of several forests, shape (n_forests, n_units).
+
+    Of a metric without influence, what each of some groups of clusters adds, by leaving out one after the other. The
+    products of two forests' terms add up to the covariance of their metrics over other rows.
+
+    Raises
+    ------
+    FewVotesError
+        If all rows are of one cluster.
+    RfsizeError
+        If the metric has no value without most groups.
+    """
     names, cluster = np.unique(clusters, return_inverse=True)
     if len(names) < 2:
         raise FewVotesError("all rows are of one group, and an interval takes several: give rows of more groups")
-    return np.asarray(np.bincount(cluster, weights=influence), dtype=np.float64)
+    if metric.influence is not None:
+        truth, weight, factor = metric.truth[rows], metric.weight[rows], math.sqrt(len(names) / (len(names) - 1.0))
+        influences = (metric.influence(truth, of_forest, weight) for of_forest in predicted)
+        return np.array([factor * np.bincount(cluster, weights=influence) for influence in influences])
+    kept = without_groups(clusters, n_groups)
+    values = np.array([[value_or_nan(metric, rows[on], of_forest[on]) for on in kept] for of_forest in predicted])
+    is_defined = np.isfinite(values).all(axis=0)  # without a group, a rare class may be missing
+    n_defined = np.count_nonzero(is_defined)
+    if n_defined < 2:
+        raise RfsizeError("the metric has no value on most parts of the rows: give more rows of each class")
+    factor = (len(kept) - 1.0) / math.sqrt(len(kept) * (n_defined - 1.0))
+    mean = values[:, is_defined].mean(axis=1, keepdims=True)
+    return np.asarray(np.where(is_defined, factor * (mean - values), 0.0))
 
 
-def without_groups(clusters: Int64s, n_groups: int = _GROUPS_OF_MANY) -> list[Bools]:
+def without_groups(clusters: Int64s, n_groups: int) -> list[Bools]:
     """Masks of the rows that remain if one of some groups leaves; clusters stay together."""
     names, cluster = np.unique(clusters, return_inverse=True)
     n_groups = min(n_groups, len(names))
     group = np.random.default_rng(SEED).permutation(len(names))[cluster] % n_groups
     return [group != leaving for leaving in range(n_groups)]
-
-
-def delete_group_covariance(values: Floats) -> Floats:
-    """Covariance over other rows, from values without each group of rows, shape (n_groups, n)."""
-    defined = values[np.isfinite(values).all(axis=1)]  # without a group, a rare class may be missing
-    if len(defined) < 2:
-        raise RfsizeError("the metric has no value on most parts of the rows: give more rows of each class")
-    return np.atleast_2d(np.cov(defined.T)) * (len(values) - 1.0) ** 2 / len(values)
 
 
 def interval_within(bounds: tuple[float, float], centre: float, error: float, freedom: float) -> tuple[float, float]:

@@ -12,7 +12,7 @@ Research 17(26), 1-41.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -24,9 +24,9 @@ from rfsize._util import Bools, Floats, Int64s
 from rfsize.counting.outputs import TreeOutputs, sums_of
 from rfsize.counting.sums import N_BLOCKS
 from rfsize.statistics.curve import SEED
-from rfsize.statistics.metrics import Metric, value_or_nan, values_of
+from rfsize.statistics.metrics import Metric, values_of
 from rfsize.statistics.named_metrics import predictions_for
-from rfsize.statistics.row_errors import delete_group_covariance, without_groups
+from rfsize.statistics.row_errors import unit_terms
 
 SIZES = (1, 2, 3, 5, 9, 19, 37)
 """Sizes of forests of few trees."""
@@ -36,7 +36,8 @@ _CELLS, _CELLS_OF_SCORES = 1 << 18, 1 << 22  # numbers that are predicted at a t
 _FEW_ROWS = 0.05  # share of the rows that may have fewer trees than are dealt
 # Scatter between seeds that the estimate does not include, as a share of what single trees lose.
 _MODEL_ERROR = 0.1
-_EVALUATED = 3  # for a metric without influence, the scatter over rows is that of one forest in so many
+# For a metric without influence, the scatter over rows is that of one forest in so many, and by so many groups of rows.
+_EVALUATED, GROUPS_OF_MANY = 3, 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,32 +124,15 @@ class ForestParts:
         ``kinds`` are the forests of each kind, as in `means`; their losses are averaged. Returns an array of
         shape (n_kinds, n_kinds).
         """
-        if self.metric.influence is None:
-            return self._covariance_without_groups(kinds)
-        truth, weight = self.metric.truth[self.rows], self.metric.weight[self.rows]
-        now = self.metric.influence(truth, self.whole, weight)
-        lost = np.zeros((len(kinds), len(self.rows)))
-        for of_kind, forests in zip(lost, kinds, strict=True):
-            for of_forest in chain.from_iterable(self._in_turn(forests)):
-                of_kind += (self.metric.influence(truth, of_forest, weight) - now) / len(forests)
-        _, cluster = np.unique(self.clusters, return_inverse=True)
-        by_cluster = np.stack([np.bincount(cluster, weights=of_kind) for of_kind in lost])
-        return np.asarray(by_cluster @ by_cluster.T)
 
-    def _covariance_without_groups(self, kinds: list[Floats]) -> Floats:
-        """The same covariance, by leaving out groups of rows in turn."""
-        without = without_groups(self.clusters)
+        def terms(predicted: Iterable[Floats]) -> Floats:
+            return unit_terms(self.metric, self.rows, predicted, self.clusters, GROUPS_OF_MANY)
 
-        def values(forests: Floats) -> Floats:
-            """Mean of the metric of the forests, without each group of rows, shape (n_groups,)."""
-            by_forest = []
-            for of_forest in chain.from_iterable(self._in_turn(forests)):
-                by_forest.append([value_or_nan(self.metric, self.rows[on], of_forest[on]) for on in without])
-            return np.asarray(np.mean(by_forest, axis=0))
-
-        whole = values(np.ones((1, len(self.total))))
-        losses = [values(forests[: max(1, len(forests) // _EVALUATED)]) - whole for forests in kinds]
-        return delete_group_covariance(np.stack(losses, axis=1))
+        now, lost = terms([self.whole]), []
+        for forests in kinds:
+            few = forests if self.metric.influence else forests[: max(1, len(forests) // _EVALUATED)]
+            lost.append((terms(chain.from_iterable(self._in_turn(few))) - now).mean(axis=0))
+        return np.asarray(np.array(lost) @ np.array(lost).T)
 
     def _in_turn(self, forests: Floats) -> Iterator[Floats]:
         """The predictions of a few forests at a time, so that they stay in the processor's cache.

@@ -37,7 +37,7 @@ from rfsize.showing.text_of_results import fraction_text
 from rfsize.statistics.metric_loss import shared_error
 from rfsize.statistics.metrics import SQUARED_ERROR, Metric, value_of
 from rfsize.statistics.named_metrics import check_direction, metric_on_rows
-from rfsize.statistics.row_errors import metric_covariance
+from rfsize.statistics.row_errors import unit_terms
 from rfsize.statistics.subforests import ForestParts
 from rfsize.theory import ratio_with_replacement
 
@@ -382,7 +382,8 @@ def _compared(forests: Sequence[_Forest], metric: Metric, trainer: Trainer) -> t
             "more trees, or smaller fractions"
         )
     value = np.array([value_of(metric, rows, of_forest) for of_forest in predicted])
-    row_noise = metric_covariance(metric, predicted, rows, trainer.groups.units_of(rows))
+    terms = unit_terms(metric, rows, predicted, trainer.groups.units_of(rows))
+    row_noise = terms @ terms.T
     return value, row_noise, row_noise + np.diag([forest.shared_error**2 for forest in forests]), len(rows)
 
 
