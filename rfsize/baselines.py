@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import bdtr, chdtrc
 
 from rfsize._util import MAX_CLASSES, Bools, Floats, Int64s, blocks, class_indices, how_many, share, whole
-from rfsize.statistics.first_trees import running_majority
+from rfsize.counting.votes import running_majority
 
 # The χ² approximation holds from this many discordant rows on.
 _ENOUGH_DISCORDANT = 20

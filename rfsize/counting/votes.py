@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize._util import how_many, whole
+from rfsize._util import Int64s, how_many, whole
 from rfsize.models.model import checked_threshold
 
 MAX_COUNT = 2**31 - 1
@@ -171,6 +171,43 @@ def two_leaders(counts: NDArray[np.int32]) -> tuple[NDArray[np.intp], NDArray[np
     without = counts.copy()
     without[np.arange(len(counts)), leader] = -1
     return leader, without.argmax(axis=1)
+
+
+def most_voted(counts: NDArray[np.int32]) -> Int64s:
+    """Index of the class with the most votes; tied classes take turns, so that no class is favoured."""
+    leader = counts.argmax(axis=1).astype(np.int64)
+    first = counts == counts.max(axis=1, keepdims=True)
+    tied = np.flatnonzero(np.count_nonzero(first, axis=1) > 1)
+    tied = tied[np.lexsort(counts[tied].T)]  # whatever the order of the rows
+    place = np.cumsum(first[tied], axis=1)
+    turn = 1 + np.arange(len(tied)) % place[:, -1]
+    leader[tied] = (place >= turn[:, None]).argmax(axis=1)
+    return leader
+
+
+def running_majority(
+    votes: NDArray[Any], n_classes: int, last: slice = slice(None)
+) -> tuple[Int64s, NDArray[np.int32]]:
+    """The class with most of the first 1, …, T votes, and how many it has; the lowest index wins a tie.
+
+    Parameters
+    ----------
+    votes : ndarray of int, shape (n_rows, T)
+        Class indices; negative numbers do not count.
+    n_classes : int
+    last : slice, optional
+        Which of the numbers of votes are wanted; all by default.
+
+    Returns
+    -------
+    ndarray, ndarray of shape (n_rows, n_sizes)
+    """
+    label, most = (np.zeros(votes[:, last].shape, dtype=dtype) for dtype in (np.int64, np.int32))
+    for index in range(n_classes):
+        counted = np.cumsum(votes == index, axis=1, dtype=np.int32)[:, last]
+        label[counted > most] = index
+        np.maximum(most, counted, out=most)
+    return label, most
 
 
 def _checked_counts(counts: ArrayLike) -> NDArray[np.int32]:

@@ -14,6 +14,7 @@ from rfsize._util import Bools, Caution, Floats, Int64s, how_many
 from rfsize.counting.outputs import TreeOutputs, predictor_of, task_of, voting_of
 from rfsize.counting.task import Task
 from rfsize.counting.training_rows import added_up, training_rows_error
+from rfsize.counting.votes import running_majority
 from rfsize.exceptions import NotConvergedWarning, TrainingRowsWarning
 from rfsize.models.link import Predictor
 from rfsize.models.model import Forest
@@ -205,31 +206,6 @@ def sizes_tried(n_trees: int, step: float = _STEP) -> Int64s:
         next_size = math.ceil(1.0 / (step**2 * apart + 1.0 / n_trees))
         sizes.append(min(sizes[-1] - 1, next_size))
     return np.array(sizes, dtype=np.int64)
-
-
-def running_majority(
-    votes: NDArray[Any], n_classes: int, last: slice = slice(None)
-) -> tuple[Int64s, NDArray[np.int32]]:
-    """The class with most of the first 1, …, T votes, and how many it has; the lowest index wins a tie.
-
-    Parameters
-    ----------
-    votes : ndarray of int, shape (n_rows, T)
-        Class indices; negative numbers do not count.
-    n_classes : int
-    last : slice, optional
-        Which of the numbers of votes are wanted; all by default.
-
-    Returns
-    -------
-    ndarray, ndarray of shape (n_rows, n_sizes)
-    """
-    label, most = (np.zeros(votes[:, last].shape, dtype=dtype) for dtype in (np.int64, np.int32))
-    for index in range(n_classes):
-        counted = np.cumsum(votes == index, axis=1, dtype=np.int32)[:, last]
-        label[counted > most] = index
-        np.maximum(most, counted, out=most)
-    return label, most
 
 
 def _by_votes(votes: NDArray[Any], _: Int64s, *, n_classes: int) -> Int64s:

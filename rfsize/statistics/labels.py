@@ -17,13 +17,13 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rfsize import theory
 from rfsize._util import Floats, Int64s, in_percent, whole
 from rfsize.counting.coverage import check_votes, fewest_votes, no_votes_error, problem_of_votes
 from rfsize.counting.outputs import TreeOutputs, coverage, distinct, predictor_of, voting_of, why_no_forest
 from rfsize.counting.sums import Blocks, Scores, leading
+from rfsize.counting.votes import most_voted
 from rfsize.exceptions import FewVotesError, NotAForestError
 from rfsize.statistics.criterion import Criterion
 from rfsize.statistics.curve import (
@@ -188,23 +188,6 @@ def leading_labels(outputs: TreeOutputs, criterion: Criterion) -> Int64s:
     return np.where(rows.used, rows.leader, -1)
 
 
-def fewest_alike(before: Int64s, now: Int64s, votes: tuple[float, float], criterion: Criterion, n_trees: int) -> int:
-    """The fewest of the first ``n_trees`` trees that are as close to all of them as the criterion asks.
-
-    It is estimated from the labels at two looks, and the mean ``votes`` of a row at each: t of T trees give other
-    labels on a share of the rows ∝ √(1/t − 1/T). 0 if it cannot be estimated.
-    """
-    known = (now >= 0) & (before >= 0)
-    differs, leader = (before != now)[known], now[known]
-    if votes[1] <= votes[0] or not differs.any():
-        return 0
-    by_class = [differs[leader == label].mean() for label in np.unique(leader)]
-    changed = float(np.mean(by_class if criterion.average == "macro" else differs))
-    apart = (criterion.level / changed) ** 2 * (1.0 / votes[0] - 1.0 / votes[1])
-    # As T* of a majority vote, odd.
-    return min(2 * math.ceil((1.0 / (1.0 / n_trees + apart) - 1.0) / 2.0) + 1, n_trees)
-
-
 def _rows(outputs: TreeOutputs, voting: str) -> LabelRows:
     """The rows by a voting rule."""
     blocks = None if outputs.sums is None else outputs.sums.blocks
@@ -225,18 +208,6 @@ def _rows(outputs: TreeOutputs, voting: str) -> LabelRows:
     kind = np.zeros(len(n_votes), dtype=np.int64) if kind is None else kind
     in_blocks = np.zeros(0, dtype=np.int64) if blocks is None else np.searchsorted(numbers, blocks.rows)
     return LabelRows(sample, cut, n_votes, n_votes >= fewest, kind, has_kinds, leader, blocks, in_blocks)
-
-
-def most_voted(counts: NDArray[np.int32]) -> Int64s:
-    """Index of the class with the most votes; tied classes take turns, so that no class is favoured."""
-    leader = counts.argmax(axis=1).astype(np.int64)
-    first = counts == counts.max(axis=1, keepdims=True)
-    tied = np.flatnonzero(np.count_nonzero(first, axis=1) > 1)
-    tied = tied[np.lexsort(counts[tied].T)]  # whatever the order of the rows
-    place = np.cumsum(first[tied], axis=1)
-    turn = 1 + np.arange(len(tied)) % place[:, -1]
-    leader[tied] = (place >= turn[:, None]).argmax(axis=1)
-    return leader
 
 
 # Kinds of rows

@@ -14,11 +14,14 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
+
 from rfsize._util import Int64s, whole
 from rfsize.api.report import Report, trees_required
 from rfsize.counting.outputs import distinct
 from rfsize.exceptions import FewVotesError
-from rfsize.statistics.labels import fewest_alike, leading_labels
+from rfsize.statistics.criterion import Criterion
+from rfsize.statistics.labels import leading_labels
 
 # A few trees tell only roughly how many trees get enough votes. If that is more than this many times max_trees,
 # training gives up, because max_trees trees would not be enough either.
@@ -95,8 +98,25 @@ class StoppingRule:
         if before is None:
             return report
         votes = before[1], report.estimate.votes_per_row
-        return replace(report, min_kept=fewest_alike(before[0], labels, votes, report.criterion, n_trees))
+        return replace(report, min_kept=_fewest_alike(before[0], labels, votes, report.criterion, n_trees))
 
     def postpone(self, n_trees: int) -> None:
         """After an estimate at ``n_trees`` trees that failed, size the forest again at twice as many."""
         self.next_size = min(max(self.next_size, 2 * n_trees), self.max_trees)
+
+
+def _fewest_alike(before: Int64s, now: Int64s, votes: tuple[float, float], criterion: Criterion, n_trees: int) -> int:
+    """The fewest of the first ``n_trees`` trees that are as close to all of them as the criterion asks.
+
+    It is estimated from the labels at two looks, and the mean ``votes`` of a row at each: t of T trees give other
+    labels on a share of the rows ∝ √(1/t − 1/T). 0 if it cannot be estimated.
+    """
+    known = (now >= 0) & (before >= 0)
+    differs, leader = (before != now)[known], now[known]
+    if votes[1] <= votes[0] or not differs.any():
+        return 0
+    by_class = [differs[leader == label].mean() for label in np.unique(leader)]
+    changed = float(np.mean(by_class if criterion.average == "macro" else differs))
+    apart = (criterion.level / changed) ** 2 * (1.0 / votes[0] - 1.0 / votes[1])
+    # As T* of a majority vote, odd.
+    return min(2 * math.ceil((1.0 / (1.0 / n_trees + apart) - 1.0) / 2.0) + 1, n_trees)
