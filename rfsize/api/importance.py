@@ -19,7 +19,7 @@ from rfsize.api.report import Report, completed, report_on_estimate, with_warnin
 from rfsize.counting.coverage import FEWEST_VOTES
 from rfsize.counting.groups import warning_of_copies
 from rfsize.counting.outputs import TreeOutputs, coverage_of_means, task_of
-from rfsize.counting.task import Task
+from rfsize.counting.task import Task, check_truth
 from rfsize.exceptions import ForestWarning
 from rfsize.models.columns import places_of
 from rfsize.models.model import dependence_of
@@ -31,7 +31,7 @@ from rfsize.statistics.criterion import Criterion
 from rfsize.statistics.curve import Estimate
 from rfsize.statistics.metric_estimate import few_rows
 from rfsize.statistics.metrics import Metric
-from rfsize.statistics.named_metrics import MetricLike
+from rfsize.statistics.named_metrics import MetricLike, check_direction, check_metric
 from rfsize.statistics.permutation import (
     PermutationLosses,
     centred_ranks,
@@ -295,17 +295,14 @@ def oob_importance(
     >>> [column.name for column in rfsize.oob_importance(forest, X, y, metric="auc", columns=sets).columns]
     ['area', 'texture']
     """
-    outputs, on_rows = known_out_of_bag(
-        model,
-        X,
-        y,
-        groups,
-        metric,
-        "brier",
-        has_loss=True,
-        check_more=lambda task: _sets_of_columns(columns, _feature_names(task)),
-    )
-    sets = _sets_of_columns(columns, _feature_names(task_of(outputs)))
+
+    def check(task: Task) -> None:
+        check_truth(task) if metric is None else check_metric(metric, task)
+        _sets_of_columns(columns, task)
+
+    outputs, on_rows = known_out_of_bag(model, X, y, groups, metric, "brier", check=check)
+    check_direction(on_rows)
+    sets = _sets_of_columns(columns, task_of(outputs))
     coverage_of_means(outputs).check(f"what the {on_rows.label} loses")
     losses = permutation_losses(outputs, on_rows, list(sets.values()))
     return Importances(
@@ -346,8 +343,9 @@ def _feature_names(task: Task) -> list[str]:
     return [f"x{column}" for column in range(task.forest.n_features)] if names is None else names
 
 
-def _sets_of_columns(columns: ColumnsLike | None, names: list[str]) -> dict[str, list[int]]:
+def _sets_of_columns(columns: ColumnsLike | None, task: Task) -> dict[str, list[int]]:
     """The sets of columns to shuffle, by name; ``ValueError`` if a name is unknown, or a column is there twice."""
+    names = _feature_names(task)
     numbers = {name: column for column, name in enumerate(names)}
     if isinstance(columns, Mapping):
         sets = [(str(name), [_number(column, numbers) for column in _listed(of)]) for name, of in columns.items()]
