@@ -195,10 +195,8 @@ class Importances(Result):
             notes.append("fewer trees predict a row too rarely out of bag to measure importances")
         n_columns, matter = len(self.columns), sum(not column.is_noise for column in self.columns)
         if top is None and 0 < matter < n_columns:
-            notes.append(
-                f"{n_columns - matter} of {n_columns} columns may be noise, and their order takes the most trees: "
-                f"size(top={matter}) is about the other columns only"
-            )
+            noise = f"{n_columns - matter} of {n_columns} columns may be noise, and their order takes the most trees"
+            notes.append(f"{noise}: size(top={matter}) is about the other columns only")
         why_infinite = f"more than {curve.sizes[-1]:,} trees would be needed, since some columns matter equally"
         said: dict[str, Any] = {"why_infinite": why_infinite, "notes": tuple(notes)}
         estimate = Estimate(curve, n_trees, self.n_rows, 0, self.votes_per_row, **said)

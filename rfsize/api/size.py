@@ -430,17 +430,13 @@ def _refuse_misplaced(model: Any, X: Any, n_trees: Any, max_bytes: Any) -> None:
 def _check_report(report: Report, forest: Model) -> None:
     """Raise ``ValueError`` if a report is not about the first trees of this forest."""
     if report.criterion.is_shrunk:
-        raise ValueError(
-            "n_trees is the report of rfsize.shrink, whose chosen or refitted trees are not the first trees of "
-            "this model: take the smaller model that rfsize.shrink returned beside the report"
-        )
+        fault = "n_trees is the report of rfsize.shrink, whose chosen or refitted trees are not the first of this model"
+        raise ValueError(f"{fault}: take the smaller model that rfsize.shrink returned beside the report")
     certified = None if report.certificate is None else report.certificate.forest
     is_other = None not in (certified, forest.digest) and certified != forest.digest
     if is_other or report.available != forest.n_trees:
-        raise ValueError(
-            f"n_trees is the report of another forest of {how_many(report.available, 'tree')}: give the report that "
-            "rfsize.size makes of this model, or a number of trees"
-        )
+        fault = f"n_trees is the report of another forest of {how_many(report.available, 'tree')}"
+        raise ValueError(f"{fault}: give the report that rfsize.size makes of this model, or a number of trees")
 
 
 def most_trees_within(max_bytes: int, forest: Model) -> int:

@@ -15,14 +15,15 @@ from rfsize.exceptions import LabelsOnlyWarning, NotConvergedWarning
 from rfsize.models.link import Predictor
 from rfsize.showing.text import (
     RARE,
+    class_of_few,
     from_to,
     in_round_percent,
     loss_phrase,
     paired_change,
     rows_from,
     signed,
-    too_small,
     verdict,
+    what_now,
 )
 from rfsize.statistics.certify import CertifiedCurve
 from rfsize.statistics.criterion import Criterion, options_of
@@ -66,7 +67,8 @@ _BOUND, _LEAST = 2.0, 0.05
 def warnings_of_size(report: Report, harms: Sequence[Caution] = ()) -> tuple[Caution, ...]:
     """All warnings that follow from the estimates of a report; ``harms`` are losses measured against all trees."""
     if not report.enough:
-        return (Caution(NotConvergedWarning, too_small(report)), *_few_rows_of_classes(report))
+        too_small = Caution(NotConvergedWarning, f"{verdict(report)}; {what_now(report)}")
+        return (too_small, *_few_rows_of_classes(report))
     return (*_open_size(report), *_few_rows_of_classes(report), *_suffering(report), *harms)
 
 
@@ -91,11 +93,8 @@ def _few_rows_of_classes(report: Report) -> list[Caution]:
     for label, rows in list(estimate.details.classes_of_few_rows(estimate.n_rows).items())[:_NAMED]:
         text = f"no row gets class {printable(label)}, and the mean over the classes leaves it out: give more rows"
         if rows:
-            n_rows = math.ceil(estimate.n_rows * FEWEST_ROWS / rows)
-            text = (
-                f"class {printable(label)} has only {how_many(rows, 'row')}, too few to tell its size: give about "
-                f"{how_many(n_rows, 'row')} like these"
-            )
+            n_rows = how_many(math.ceil(estimate.n_rows * FEWEST_ROWS / rows), "row")
+            text = f"{class_of_few(label, rows)}, too few to tell its size: give about {n_rows} like these"
         warnings.append(Caution(NotConvergedWarning, text))
     return warnings
 
@@ -200,13 +199,11 @@ def _harm(metric: str, lost: str, is_sure: bool, advice: dict[str, Any]) -> Caut
 
 def warnings_of_bytes(max_bytes: int, kept: int, n_trees: int, report: Report | None) -> list[Caution]:
     """The warning about a forest that ``max_bytes`` cuts below what is enough; without report, below half of it."""
-    if report is None:
-        if 2 * kept >= n_trees:
-            return []
-        lost = "give X to see what that loses"
-    else:
-        if report.enough and kept >= report.n_kept:
-            return []
+    is_enough = 2 * kept >= n_trees if report is None else report.enough and kept >= report.n_kept
+    if is_enough:
+        return []
+    lost = "give X to see what that loses"
+    if report is not None:
         lost = f"{loss_phrase(report.criterion, report.estimate, kept)}, and {verdict(report)}"
     remedies = "Allow more bytes, train smaller trees, or keep all of them by rfsize.compile(model).save(path)"
     text = f"max_bytes={max_bytes:,} keeps {how_many(kept, 'tree')} of {n_trees:,}: {lost}. {remedies}"
@@ -245,23 +242,19 @@ def harms_of_cut(
     tolerance = float(f"{max(_MOVED * spread[moved.argmax()], 1e-6):.1g}")
     keep_probabilities = {"metric": "probabilities", "tolerance": tolerance, **of_target}
     metrics = () if y is None else paired_metrics(predictor, len(whole), y, weight)
+    counted = [metric for metric in metrics if metric.name == "auc" or (metric.name in _TOLERANCE and rare.any())]
     with np.errstate(invalid="ignore"):
-        losses = [(metric, PairedLoss.of(metric, by_few, by_all)) for metric in metrics if metric.name in _TOLERANCE]
+        losses = [(metric, PairedLoss.of(metric, by_few, by_all)) for metric in counted]
     losses = [(metric, loss) for metric, loss in losses if np.isfinite(loss.lost)]
     has_limit = outputs is not None and why_no_forest(outputs) is None
     for metric, loss in losses:
-        advice = keep_probabilities
-        if has_limit:
-            advice = {"metric": metric.name, "tolerance": _TOLERANCE[metric.name], "target": "limit"}
-        if metric.is_ranking or rare.any():
-            harms += _measured_harm(metric, loss, by_all, advice)
+        of_metric = {"metric": metric.name, "tolerance": _TOLERANCE[metric.name], "target": "limit"}
+        harms += _measured_harm(metric, loss, by_all, of_metric if has_limit else keep_probabilities)
     worst = int(np.where(rare, moved, 0.0).argmax())
     if not losses and rare.any() and moved[worst] > _MOVED:
-        text = (
-            f"probabilities of class {printable(list(shares)[worst])} (mean "
-            f"{in_percent(float(by_all[:, worst].mean()))}) move by {in_round_percent(float(moved[worst]))} of their "
-            "standard deviation, and ranking with them; keep them"
-        )
+        of_class = f"of class {printable(list(shares)[worst])} (mean {in_percent(float(by_all[:, worst].mean()))})"
+        far = f"{in_round_percent(float(moved[worst]))} of their standard deviation, and ranking with them"
+        text = f"probabilities {of_class} move by {far}; keep them"
         harms.append(Caution.advising(LabelsOnlyWarning, text, **keep_probabilities))
     return harms
 
