@@ -300,7 +300,8 @@ def oob_importance(
 
     outputs, on_rows = known_out_of_bag(model, X, y, groups, metric, "brier", check=check)
     check_direction(on_rows)
-    sets = _sets_of_columns(columns, task_of(outputs))
+    task = task_of(outputs)
+    sets, few = _sets_of_columns(columns, task), _warning_of_few(on_rows, outputs)
     coverage_of_means(outputs).check(f"what the {on_rows.label} loses")
     losses = permutation_losses(outputs, on_rows, list(sets.values()))
     return Importances(
@@ -313,11 +314,7 @@ def oob_importance(
         groups=outputs.groups.by,
         copied=outputs.groups.copied,
         block_losses=losses.block_losses,
-        warnings=(
-            *dependence_of(task_of(outputs).forest),
-            *warning_of_copies(outputs.groups),
-            *_warning_of_few(on_rows, outputs),
-        ),
+        warnings=(*dependence_of(task.forest), *warning_of_copies(outputs.groups), *few),
     )
 
 

@@ -275,14 +275,10 @@ class _Shrinking:
         fit, unseen = held_out_of(self.refit) if self.held_out is None else (self.refit, self.held_out)
         return most_trees_to_refit(fit, unseen, self.order, self.comparison, 1.0 - self.target.alpha)
 
-    @cached_property
-    def labels(self) -> Int64s:
-        """The class that the whole forest gives each row that certifies, shape (n_rows,)."""
-        return self.comparison.labels(self.certify.whole)
-
     def in_class(self, rows: Any = slice(None)) -> Int64s:
-        """Number of rows that certify in each class, or of some of them, shape (n_classes,); one of a regression."""
-        return np.bincount(self.labels[rows], minlength=max(1, self.forest.classes.size))
+        """Number of rows that certify, or of some of them, to which the whole forest gives each class."""
+        labels = self.comparison.labels(self.certify.whole[rows])
+        return np.bincount(labels, minlength=max(1, self.forest.classes.size))
 
     def forest_of(self, n_trees: int) -> _SmallForest:
         """The smaller forest of ``n_trees`` trees."""

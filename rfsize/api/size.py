@@ -270,19 +270,19 @@ def _outputs(model: Any, X: Any, y: Any, criterion: Criterion, *, oob: bool, gro
     task = Task.checked(forest, X, y, oob=oob, groups=groups, check=check)
     if criterion.target == "model":
         risk_target(criterion, None).check_rows(np.array([task.n_rows]), [""])
-    return collect_outputs(task) if max_rows is None else _outputs_of_drawn_rows(task, max_rows)
+    return collect_outputs(_on_drawn_rows(task, max_rows), of_all=task)
 
 
-def _outputs_of_drawn_rows(task: Task, max_rows: int | str) -> TreeOutputs:
-    """The outputs on ``max_rows`` random rows; beyond them, only the noise of the trees makes T* uncertain."""
+def _on_drawn_rows(task: Task, max_rows: int | str | None) -> Task:
+    """The task on ``max_rows`` random rows; beyond them, only the noise of the trees makes T* uncertain."""
     if isinstance(max_rows, str):
         choice("max_rows", max_rows, ("auto",), "; or give a number of rows")
         max_rows = MAX_ROWS
-    if whole("max_rows", max_rows, at_least=1) >= task.n_rows:
-        return collect_outputs(task)
+    if max_rows is None or whole("max_rows", max_rows, at_least=1) >= task.n_rows:
+        return task
     drawn = np.sort(np.random.default_rng(0).choice(task.n_rows, max_rows, replace=False))
     y = None if task.y is None else one_per_row(task.y, task.n_rows)[drawn]
-    return collect_outputs(replace(task, X=task.X.pick(drawn), y=y), of_all=task)
+    return replace(task, X=task.X.pick(drawn), y=y)
 
 
 def truncate(

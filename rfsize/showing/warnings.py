@@ -110,8 +110,8 @@ def _suffering(report: Report) -> list[Caution]:
     details, changed = estimate.details if criterion.kind == "labels" else report.others["labels"][1].details, {}
     if criterion.kind == "labels":
         changed = {label: of_class.at(n_trees) for label, of_class in details.by_class.items()}
-    is_rare = min(details.label_shares.values()) < RARE
-    of_metrics = [_estimated_harm(*other, n_trees, of_a_rare_class=is_rare) for other in report.others.values()]
+    watched = _watched(details.label_shares)
+    of_metrics = [_estimated_harm(*other, n_trees) for name, other in report.others.items() if name in watched]
     return [
         *_changing_classes(changed, details.label_shares, criterion, "still change"),
         *_unlabelled_classes(details.label_shares, details.probabilities or []),
@@ -166,14 +166,17 @@ def _unlabelled_classes(shares: Mapping[Any, float], probabilities: Sequence[flo
     ]
 
 
-def _estimated_harm(criterion: Criterion, estimate: Estimate, n_trees: int, *, of_a_rare_class: bool) -> Caution | None:
+def _watched(shares: Mapping[Any, float]) -> set[str]:
+    """Metrics that a forest cut for its labels should not lose; without a rare class only the AUC."""
+    return set(_TOLERANCE) if min(shares.values()) < RARE else {"auc"}
+
+
+def _estimated_harm(criterion: Criterion, estimate: Estimate, n_trees: int) -> Caution | None:
     """The warning about a metric that a forest loses which was cut for its labels; None if it loses little.
 
     If halves of the trees show no clear loss, small forests may still show one; for the others only a bound is known.
     """
     name, curve, details = criterion.name, estimate.curve, estimate.details
-    if name not in _TOLERANCE or not (name == "auc" or of_a_rare_class):
-        return None
     assert isinstance(curve, LossCurve)
     loss, least, limit = curve.at(n_trees), curve.quantile(n_trees, _LEAST), _limit(name, details.value)
     is_sure = details.is_significant or least > limit
@@ -242,9 +245,9 @@ def harms_of_cut(
     tolerance = float(f"{max(_MOVED * spread[moved.argmax()], 1e-6):.1g}")
     keep_probabilities = {"metric": "probabilities", "tolerance": tolerance, **of_target}
     metrics = () if y is None else paired_metrics(predictor, len(whole), y, weight)
-    counted = [metric for metric in metrics if metric.name == "auc" or (metric.name in _TOLERANCE and rare.any())]
+    watched = _watched(shares)
     with np.errstate(invalid="ignore"):
-        losses = [(metric, PairedLoss.of(metric, by_few, by_all)) for metric in counted]
+        losses = [(metric, PairedLoss.of(metric, by_few, by_all)) for metric in metrics if metric.name in watched]
     losses = [(metric, loss) for metric, loss in losses if np.isfinite(loss.lost)]
     has_limit = outputs is not None and why_no_forest(outputs) is None
     for metric, loss in losses:
