@@ -341,12 +341,16 @@ def _feature_names(task: Task) -> list[str]:
 def _sets_of_columns(columns: ColumnsLike | None, task: Task) -> dict[str, list[int]]:
     """The sets of columns to shuffle, by name; ``ValueError`` if a name is unknown, or a column is there twice."""
     names = _feature_names(task)
-    numbers = {name: column for column, name in enumerate(names)}
+    known = {name: number for number, name in enumerate(names)}
+
+    def numbers(listed: Any) -> list[int]:
+        is_list = isinstance(listed, Iterable) and not isinstance(listed, str)
+        return [_number(column, known) for column in (listed if is_list else [listed])]
+
     if isinstance(columns, Mapping):
-        sets = [(str(name), [_number(column, numbers) for column in _listed(of)]) for name, of in columns.items()]
+        sets = [(str(name), numbers(members)) for name, members in columns.items()]
     else:
-        listed = range(len(names)) if columns is None else _listed(columns)
-        sets = [(names[number], [number]) for number in (_number(column, numbers) for column in listed)]
+        sets = [(names[number], [number]) for number in numbers(range(len(names)) if columns is None else columns)]
     if not all([sets, *(members for _, members in sets)]):
         raise ValueError("columns has nothing to shuffle, or an empty set: name columns, or leave it out")
     times = Counter(number for _, members in sets for number in set(members))
@@ -356,19 +360,15 @@ def _sets_of_columns(columns: ColumnsLike | None, task: Task) -> dict[str, list[
     return dict(sets)
 
 
-def _number(column: Any, numbers: dict[str, int]) -> int:
+def _number(column: Any, known: dict[str, int]) -> int:
     """The number of a column that is named, or given by its number."""
-    if isinstance(column, Integral) and not isinstance(column, bool) and 0 <= int(column) < len(numbers):
+    if isinstance(column, Integral) and not isinstance(column, bool) and 0 <= int(column) < len(known):
         return int(column)
-    if isinstance(column, str) and column in numbers:
-        return numbers[column]
-    names = list(numbers)
-    known = f"the forest has {how_many(len(names), 'column')}, {names[0]!r} to {names[-1]!r}"
-    raise ValueError(f"columns has {column!r}{did_you_mean(column, names)}, which is no column: {known}")
-
-
-def _listed(columns: Any) -> list[Any]:
-    return list(columns) if isinstance(columns, Iterable) and not isinstance(columns, str) else [columns]
+    if isinstance(column, str) and column in known:
+        return known[column]
+    names = list(known)
+    advice = f"the forest has {how_many(len(names), 'column')}, {names[0]!r} to {names[-1]!r}"
+    raise ValueError(f"columns has {column!r}{did_you_mean(column, names)}, which is no column: {advice}")
 
 
 def _ranked(names: list[str], losses: PermutationLosses) -> tuple[Importance, ...]:

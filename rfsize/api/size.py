@@ -215,9 +215,9 @@ def size(
     options |= {"metric": metric, "tolerance": tolerance, "target": target, "confidence": confidence}
     check_options(**options)
     read, options["target"] = with_target(model, target, oob=oob)
-    report = _sized(read, X, y, options, oob=oob, groups=groups, max_rows=max_rows)
+    report, about_rows = _sized(read, X, y, options, oob=oob, groups=groups, max_rows=max_rows)
     given_before = model.warnings if isinstance(model, TreeOutputs) else ()  # by rfsize.tree_outputs
-    give(warning for warning in _warnings_about_rows(report) if warning not in given_before)
+    give(warning for warning in about_rows if warning not in given_before)
     return report
 
 
@@ -230,8 +230,11 @@ def with_target(model: Any, target: str | None, *, oob: bool) -> tuple[Any, str]
 
 def _sized(
     model: Any, X: Any, y: Any, options: dict[str, Any], *, oob: bool, groups: Any, max_rows: Any = None
-) -> Report:
-    """The report of `size` on a model that is read; its warnings are not yet given. ``options`` make the criterion."""
+) -> tuple[Report, tuple[Caution, ...]]:
+    """The report of `size` on a model that is read, and those of its warnings that do not depend on the size.
+
+    ``options`` make the criterion. No warning is given yet.
+    """
     if options["target"] == "limit":
         advice = ", look at report.upper(confidence), or give target='model'"
         refuse_unused("target='limit' estimates T*, and certifies nothing", advice, confidence=options["confidence"])
@@ -245,14 +248,8 @@ def _sized(
     else:
         outputs = _outputs(model, X, y, criterion, oob=oob, groups=groups, max_rows=max_rows)
     report = completed(make_report(outputs, criterion))
-    return with_warnings(report, *warnings_for(outputs, of_labels=report.criterion.of_labels))
-
-
-def _warnings_about_rows(report: Report) -> tuple[Caution, ...]:
-    """The warnings about the forest, the rows and what they tell, which do not depend on the size."""
-    assert report.outputs is not None
-    of_forest = warnings_for(report.outputs, of_labels=report.criterion.of_labels)
-    return (*of_forest, *report.estimate.warnings)
+    of_forest = warnings_for(outputs, of_labels=report.criterion.of_labels)
+    return with_warnings(report, *of_forest), (*of_forest, *report.estimate.warnings)
 
 
 def _outputs(model: Any, X: Any, y: Any, criterion: Criterion, *, oob: bool, groups: Any, max_rows: Any) -> TreeOutputs:
@@ -395,10 +392,11 @@ def truncate(
     check_options(**options)
     read, which = with_target(model, target, oob=oob)
     forest: Model = task_of(read).forest if isinstance(read, TreeOutputs) else read
-    kept = forest.n_trees if max_bytes is None else most_trees_within(max_bytes, forest)
+    kept: Any = n_trees if max_bytes is None else most_trees_within(max_bytes, forest)
     report = n_trees if isinstance(n_trees, Report) else None
+    about_rows: tuple[Caution, ...] = ()
     if n_trees is None and (max_bytes is None or X is not None or isinstance(read, TreeOutputs)):
-        report = _sized(read, X, y, {**options, "target": which}, oob=oob, groups=groups)
+        report, about_rows = _sized(read, X, y, {**options, "target": which}, oob=oob, groups=groups)
     else:
         why = "n_trees sets the size, and the forest is not sized", ""
         if max_bytes is not None:
@@ -406,10 +404,9 @@ def truncate(
         options["metric"] = None if metric == "auto" else metric
         refuse_unused(*why, X=X, y=y, oob=oob or None, groups=groups, **options)
     if max_bytes is not None:
-        about_rows = () if report is None else _warnings_about_rows(report)
         give((*about_rows, *warnings_of_bytes(max_bytes, kept, forest.n_trees, report)))
     elif report is None:
-        kept = whole("n_trees", n_trees, at_least=1, at_most=forest.n_trees)
+        kept = whole("n_trees", kept, at_least=1, at_most=forest.n_trees)
     else:
         _check_report(report, forest)
         give(report.warnings)
