@@ -244,10 +244,9 @@ def _paired(pair: tuple[TreeOutputs, TreeOutputs], metrics: list[Metric]) -> tup
     known = [of_rows.number[of_rows.n_votes > 0] for of_rows in scores]
     rows = np.intersect1d(known[0], known[1], assume_unique=True)
     if len(rows) < 2:
-        raise FewVotesError(
-            f"only {how_many(len(rows), 'row')} of {pair[0].n_rows:,} have votes of both forests, too few to "
-            "compare them: train more trees, or give rows that neither forest was trained on"
-        )
+        n_common = how_many(len(rows), "row")
+        fault = f"only {n_common} of {pair[0].n_rows:,} have votes of both forests, too few to compare them"
+        raise FewVotesError(f"{fault}: train more trees, or give rows that neither forest was trained on")
     predicted = [
         predictions_for(outputs, metric)(of_rows.mean[np.searchsorted(of_rows.number, rows)])
         for outputs, metric, of_rows in zip(pair, metrics, scores, strict=True)
@@ -261,10 +260,8 @@ def _check_same_rows(first: TreeOutputs, second: TreeOutputs) -> None:
     """Raise ``ValueError`` if the outputs are known to be of different rows."""
     for which, outputs in zip(_WHICH, (first, second), strict=True):
         if not isinstance(outputs, TreeOutputs) or outputs.y is None:
-            raise ValueError(
-                f"the {which} must be what rfsize.tree_outputs(model, X, y, oob=True) returns, with y; found a "
-                f"{type(outputs).__name__}"
-            )
+            needed = f"the {which} must be what rfsize.tree_outputs(model, X, y, oob=True) returns, with y"
+            raise ValueError(f"{needed}; found a {type(outputs).__name__}")
     facts: dict[str, tuple[Any, Any]] = {
         "the source": (first.source, second.source),
         "the number of rows": (first.n_rows, second.n_rows),

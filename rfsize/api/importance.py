@@ -19,7 +19,7 @@ from rfsize.api.report import Report, completed, report_on_estimate, with_warnin
 from rfsize.counting.coverage import FEWEST_VOTES
 from rfsize.counting.groups import warning_of_copies
 from rfsize.counting.outputs import TreeOutputs, coverage_of_means, task_of
-from rfsize.counting.task import Task
+from rfsize.counting.task import Task, check_truth
 from rfsize.exceptions import ForestWarning
 from rfsize.models.columns import places_of
 from rfsize.models.model import dependence_of
@@ -31,7 +31,7 @@ from rfsize.statistics.criterion import Criterion
 from rfsize.statistics.curve import Estimate
 from rfsize.statistics.metric_estimate import few_rows
 from rfsize.statistics.metrics import Metric
-from rfsize.statistics.named_metrics import MetricLike
+from rfsize.statistics.named_metrics import MetricLike, check_direction, check_metric
 from rfsize.statistics.permutation import (
     PermutationLosses,
     centred_ranks,
@@ -195,10 +195,8 @@ class Importances(Result):
             notes.append("fewer trees predict a row too rarely out of bag to measure importances")
         n_columns, matter = len(self.columns), sum(not column.is_noise for column in self.columns)
         if top is None and 0 < matter < n_columns:
-            notes.append(
-                f"{n_columns - matter} of {n_columns} columns may be noise, and their order takes the most trees: "
-                f"size(top={matter}) is about the other columns only"
-            )
+            noise = f"{n_columns - matter} of {n_columns} columns may be noise, and their order takes the most trees"
+            notes.append(f"{noise}: size(top={matter}) is about the other columns only")
         why_infinite = f"more than {curve.sizes[-1]:,} trees would be needed, since some columns matter equally"
         said: dict[str, Any] = {"why_infinite": why_infinite, "notes": tuple(notes)}
         estimate = Estimate(curve, n_trees, self.n_rows, 0, self.votes_per_row, **said)
@@ -295,17 +293,15 @@ def oob_importance(
     >>> [column.name for column in rfsize.oob_importance(forest, X, y, metric="auc", columns=sets).columns]
     ['area', 'texture']
     """
-    outputs, on_rows = known_out_of_bag(
-        model,
-        X,
-        y,
-        groups,
-        metric,
-        "brier",
-        has_loss=True,
-        check_more=lambda task: _sets_of_columns(columns, _feature_names(task)),
-    )
-    sets = _sets_of_columns(columns, _feature_names(task_of(outputs)))
+
+    def check(task: Task) -> None:
+        check_truth(task) if metric is None else check_metric(metric, task)
+        _sets_of_columns(columns, task)
+
+    outputs, on_rows = known_out_of_bag(model, X, y, groups, metric, "brier", check=check)
+    check_direction(on_rows)
+    task = task_of(outputs)
+    sets, few = _sets_of_columns(columns, task), _warning_of_few(on_rows, outputs)
     coverage_of_means(outputs).check(f"what the {on_rows.label} loses")
     losses = permutation_losses(outputs, on_rows, list(sets.values()))
     return Importances(
@@ -318,11 +314,7 @@ def oob_importance(
         groups=outputs.groups.by,
         copied=outputs.groups.copied,
         block_losses=losses.block_losses,
-        warnings=(
-            *dependence_of(task_of(outputs).forest),
-            *warning_of_copies(outputs.groups),
-            *_warning_of_few(on_rows, outputs),
-        ),
+        warnings=(*dependence_of(task.forest), *warning_of_copies(outputs.groups), *few),
     )
 
 
@@ -346,14 +338,19 @@ def _feature_names(task: Task) -> list[str]:
     return [f"x{column}" for column in range(task.forest.n_features)] if names is None else names
 
 
-def _sets_of_columns(columns: ColumnsLike | None, names: list[str]) -> dict[str, list[int]]:
+def _sets_of_columns(columns: ColumnsLike | None, task: Task) -> dict[str, list[int]]:
     """The sets of columns to shuffle, by name; ``ValueError`` if a name is unknown, or a column is there twice."""
-    numbers = {name: column for column, name in enumerate(names)}
+    names = _feature_names(task)
+    known = {name: number for number, name in enumerate(names)}
+
+    def numbers(listed: Any) -> list[int]:
+        is_list = isinstance(listed, Iterable) and not isinstance(listed, str)
+        return [_number(column, known) for column in (listed if is_list else [listed])]
+
     if isinstance(columns, Mapping):
-        sets = [(str(name), [_number(column, numbers) for column in _listed(of)]) for name, of in columns.items()]
+        sets = [(str(name), numbers(members)) for name, members in columns.items()]
     else:
-        listed = range(len(names)) if columns is None else _listed(columns)
-        sets = [(names[number], [number]) for number in (_number(column, numbers) for column in listed)]
+        sets = [(names[number], [number]) for number in numbers(range(len(names)) if columns is None else columns)]
     if not all([sets, *(members for _, members in sets)]):
         raise ValueError("columns has nothing to shuffle, or an empty set: name columns, or leave it out")
     times = Counter(number for _, members in sets for number in set(members))
@@ -363,19 +360,15 @@ def _sets_of_columns(columns: ColumnsLike | None, names: list[str]) -> dict[str,
     return dict(sets)
 
 
-def _number(column: Any, numbers: dict[str, int]) -> int:
+def _number(column: Any, known: dict[str, int]) -> int:
     """The number of a column that is named, or given by its number."""
-    if isinstance(column, Integral) and not isinstance(column, bool) and 0 <= int(column) < len(numbers):
+    if isinstance(column, Integral) and not isinstance(column, bool) and 0 <= int(column) < len(known):
         return int(column)
-    if isinstance(column, str) and column in numbers:
-        return numbers[column]
-    names = list(numbers)
-    known = f"the forest has {how_many(len(names), 'column')}, {names[0]!r} to {names[-1]!r}"
-    raise ValueError(f"columns has {column!r}{did_you_mean(column, names)}, which is no column: {known}")
-
-
-def _listed(columns: Any) -> list[Any]:
-    return list(columns) if isinstance(columns, Iterable) and not isinstance(columns, str) else [columns]
+    if isinstance(column, str) and column in known:
+        return known[column]
+    names = list(known)
+    advice = f"the forest has {how_many(len(names), 'column')}, {names[0]!r} to {names[-1]!r}"
+    raise ValueError(f"columns has {column!r}{did_you_mean(column, names)}, which is no column: {advice}")
 
 
 def _ranked(names: list[str], losses: PermutationLosses) -> tuple[Importance, ...]:

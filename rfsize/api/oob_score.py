@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -41,7 +42,7 @@ from rfsize.showing.plots import plot_score
 from rfsize.showing.text_of_results import score_text
 from rfsize.statistics.metric_loss import MetricLoss, loss_of_halves, metric_loss
 from rfsize.statistics.metrics import Metric, clipping_of_rows, label_of, value_of, value_or_nan
-from rfsize.statistics.named_metrics import MetricLike, check_direction, check_metric, metric_of, usual_metric
+from rfsize.statistics.named_metrics import MetricLike, check_metric, metric_of, usual_metric
 from rfsize.statistics.row_errors import interval_within, metric_error
 
 _POINTS = 40  # of the curve
@@ -214,52 +215,34 @@ def oob_score(
     >>> [score.n_rows for score in scores]
     [379, 379, 380]
     """
-    outputs, on_rows = known_out_of_bag(model, X, y, groups, metric, has_loss=False)
+    check = check_truth if metric is None else partial(check_metric, metric, has_loss=False)
+    outputs, on_rows = known_out_of_bag(model, X, y, groups, metric, "accuracy", check=check)
     coverage_of_means(outputs).check(f"the {label_of(on_rows.name)} on fresh rows")
     give(warning_of_copies(outputs.groups))
     return _score(outputs, on_rows)
 
 
 def known_out_of_bag(
-    model: Any,
-    X: Any,
-    y: Any,
-    groups: Any,
-    metric: MetricLike | None,
-    of_classes: str = "accuracy",
-    *,
-    has_loss: bool,
-    check_more: Callable[[Task], Any] = lambda task: None,
+    model: Any, X: Any, y: Any, groups: Any, metric: Any, of_classes: str, *, check: Callable[[Task], Any]
 ) -> tuple[TreeOutputs, Metric]:
     """The trees' outputs out of bag on the training rows, and the metric with their truth; warns of learning rates.
 
-    Without a metric it is the one named ``of_classes``, or R². With ``has_loss`` it must have a better direction.
-    ``check_more`` refuses what else does not fit, before bags are drawn.
+    Without a metric it is the one named ``of_classes``, or R². ``check`` refuses what does not fit, before bags are
+    drawn.
     """
     if y is None and (not isinstance(model, TreeOutputs) or model.y is None):
         raise ValueError("y is missing: a score needs the truth of the training rows")
     if isinstance(model, TreeOutputs):
         outputs = given_outputs(model, y, X=X, groups=groups)
         if outputs.source != "oob":
-            raise ValueError(
-                f"these outputs are of {outputs.source}, and an out-of-bag score takes the training rows: give "
-                "rfsize.tree_outputs(model, X, y, oob=True). For other rows, score the model's own predict"
-            )
+            fault = f"these outputs are of {outputs.source}, and an out-of-bag score takes the training rows"
+            advice = "give rfsize.tree_outputs(model, X, y, oob=True). For other rows, score the model's own predict"
+            raise ValueError(f"{fault}: {advice}")
     elif X is None:
         raise ValueError("X is missing: give all training rows, in the order of training")
     else:
-
-        def check(task: Task) -> None:
-            if metric is None:
-                check_truth(task)
-            else:
-                check_metric(metric, task, has_loss=has_loss)
-            check_more(task)
-
         outputs = collect_outputs(Task.checked(model, X, y, oob=True, groups=groups, check=check), means=True)
     on_rows = metric_of(usual_metric(outputs, of_classes) if metric is None else metric, outputs)
-    if has_loss:
-        check_direction(on_rows)
     labels_at = predictor_of(outputs).threshold if on_rows.name == "accuracy" else None
     give(learning_rate_of(task_of(outputs).forest, labels_at=labels_at))
     return outputs, on_rows

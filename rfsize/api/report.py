@@ -32,7 +32,6 @@ from rfsize.statistics.metric_loss import MetricLoss
 from rfsize.statistics.metrics import clipping_of_rows
 from rfsize.statistics.named_metrics import MetricLike, metric_of
 from rfsize.statistics.predictions import estimate_predictions
-from rfsize.statistics.row_errors import PairedCurve
 
 _LEAST_CONFIDENCE = 1e-6
 
@@ -153,8 +152,8 @@ class Report(Result):
     @property
     def certificate(self) -> Certificate | None:
         """With ``target="model"``: the rows that test the first `n_trees` trees, how many differ, and the bound."""
-        is_certified = self.criterion.kind == "certificate"
-        return self.estimate.details.certificate if is_certified else None
+        details = self.estimate.details
+        return details.certificate if isinstance(details, CertificateDetails) else None
 
     def upper(self, confidence: float) -> int | float:
         """A number of trees that is enough with a probability of ``confidence``: the end of a one-sided interval.
@@ -183,9 +182,8 @@ class Report(Result):
         True
         """
         if (confidence := share("confidence", confidence)) < _LEAST_CONFIDENCE:
-            raise ValueError(
-                f"confidence must be at least {_LEAST_CONFIDENCE:f}, found {confidence!r}: give 0.5 or more"
-            )
+            least = f"at least {_LEAST_CONFIDENCE:f}"
+            raise ValueError(f"confidence must be {least}, found {confidence!r}: give 0.5 or more")
         if self.estimate.problem is not None:
             return math.inf
         return self.estimate.curve.size_quantile(self.criterion.level, confidence)
@@ -271,24 +269,23 @@ class Report(Result):
         True
         """
         n_trees = whole("n_trees", n_trees, at_least=1)
-        criterion = self.criterion if metric is None else loss_of(metric)
-        is_own = criterion.metric == self.criterion.metric and self.criterion.target == "limit"
-        if metric is None or is_own:
+        if metric is None:
             return _loss(self.estimate, n_trees)
-        other, estimate = self.others.get(criterion.name, (None, self.estimate))
-        is_paired = isinstance(estimate.curve, PairedCurve) and self.outputs is not None  # at a few sizes
-        if other is not None and other.metric == criterion.metric and not is_paired:
-            return _loss(estimate, n_trees)
-        if self.outputs is None:
-            known = ", ".join([self.criterion.name, *self.others])
-            raise ValueError(
-                f"this report has no trees at hand, and knows only the loss of {known}: size by this metric"
-            )
-        outputs = distinct(self.outputs)
-        if criterion.kind != "metric" or why_no_forest(outputs) is None:
-            return _loss(_estimated(outputs, resolve(criterion, len(outputs.classes))), n_trees)
-        paired = losses_of_first_trees(outputs, [min(n_trees, self.available)], metric_of(criterion.metric, outputs))
-        return _loss(paired[criterion.name][1], n_trees)
+        criterion, outputs = loss_of(metric), self.outputs
+        if outputs is not None and criterion.kind == "metric" and why_no_forest(outputs) is not None:
+            sizes = [min(n_trees, self.available)]  # the report may have other sizes
+            paired = losses_of_first_trees(outputs, sizes, metric_of(criterion.metric, outputs))
+            return _loss(paired[criterion.name][1], n_trees)
+        known = {other.metric: estimate for other, estimate in self.others.values()}
+        if self.criterion.target == "limit":
+            known[self.criterion.metric] = self.estimate
+        if criterion.metric not in known:
+            if outputs is None:
+                names = ", ".join([self.criterion.name, *self.others])
+                fault = f"this report has no trees at hand, and knows only the loss of {names}"
+                raise ValueError(f"{fault}: size by this metric")
+            known[criterion.metric] = _estimated(distinct(outputs), resolve(criterion, len(outputs.classes)))
+        return _loss(known[criterion.metric], n_trees)
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain Python values that ``json`` can write; an infinite size becomes None."""
@@ -367,8 +364,7 @@ def _details(report: Report) -> dict[str, Any]:
         of_labels = {"voting": details.voting, "average": report.criterion.average, "method": details.method}
         return {**of_labels, "predict_obeys": details.predict_voting, "label_shares": shares}
     if isinstance(details, CertificateDetails):
-        certificate = {**details.certificate.to_dict(), "bound": details.certificate.bound}
-        return {"certificate": certificate}
+        return {"certificate": {**details.certificate.to_dict(), "bound": details.certificate.bound}}
     return {"value": details.value} if isinstance(details, MetricLoss) else {}
 
 

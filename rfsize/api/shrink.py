@@ -25,7 +25,6 @@ from rfsize.counting.task import Task, check_truth
 from rfsize.counting.training_rows import refuse_training_rows
 from rfsize.exceptions import NotAForestError
 from rfsize.models.framework import read_to_cut
-from rfsize.models.link import Predictor
 from rfsize.models.model import Forest, Model, first_trees, learning_rate_of
 from rfsize.showing.warnings import harms_of_cut, warnings_of_size
 from rfsize.statistics.certify import CertifiedCurve, RiskTarget, counts_to_bound
@@ -194,10 +193,8 @@ def shrink(
 def _check_forest(forest: Model) -> None:
     """Raise `NotAForestError` if shrinking makes nothing better of the model than its first trees, or it has one."""
     if forest.ensemble is None or forest.voting != "soft" or not (isinstance(forest, Forest) or forest.refits):
-        raise NotAForestError(
-            "shrink refits scores of trees that are added up or averaged, and the members of this "
-            f"{forest.framework} ensemble vote, or are no trees: cut it with rfsize.truncate"
-        )
+        fault = f"the members of this {forest.framework} ensemble vote, or are no trees: cut it with rfsize.truncate"
+        raise NotAForestError(f"shrink refits scores of trees that are added up or averaged, and {fault}")
     if forest.n_trees < 2:
         raise NotAForestError("the forest has 1 tree, and no smaller one: give a larger forest")
 
@@ -215,10 +212,8 @@ def _split(given: Leaves, more: Leaves | None) -> tuple[Leaves, Leaves, Leaves |
         return given.take(np.sort(shuffled[first:])), given.take(np.sort(shuffled[:first])), None
     others = np.flatnonzero(~np.isin(more.hashes, given.hashes))
     if not others.size:
-        raise ValueError(
-            "all rows= are in X too, and rows that certify must not also choose trees or refit leaves: give other "
-            "rows, such as the training rows, or leave rows out, and X is split"
-        )
+        fault = "all rows= are in X too, and rows that certify must not also choose trees or refit leaves"
+        raise ValueError(f"{fault}: give other rows, such as the training rows, or leave rows out, and X is split")
     certify, held_out = held_out_of(given) if given.adds_up else (given, None)
     return certify, more.take(others), held_out
 
@@ -229,7 +224,8 @@ def _with_rows(task: Task, more: Task | None, truth: Any, criterion: Criterion) 
     criterion = with_metric(criterion, task.predictor, refit.whole)
     criterion = with_spread(criterion, task.predictor, refit.whole, truth)
     target = risk_target(criterion, task.forest.digest)
-    return _Shrinking(task.forest, certify, refit, held_out, task.predictor, target), criterion
+    comparison = Comparison(task.predictor, target.metric, target.tolerance)
+    return _Shrinking(task.forest, certify, refit, held_out, comparison, target), criterion
 
 
 class _SmallForest(NamedTuple):
@@ -253,8 +249,8 @@ class _Shrinking:
         Rows that certify, and rows to choose trees and refit leaves on.
     held_out : Leaves or None
         Rows that show whether refitting helps; if None, a part of those to refit on.
-    predictor : Predictor
-        Turns mean scores into predictions.
+    comparison : Comparison
+        Says when two forests answer a row alike.
     target : RiskTarget
         What must stay the same.
     """
@@ -263,13 +259,8 @@ class _Shrinking:
     certify: Leaves
     refit: Leaves
     held_out: Leaves | None
-    predictor: Predictor
+    comparison: Comparison
     target: RiskTarget
-
-    @property
-    def comparison(self) -> Comparison:
-        """Says when two forests answer a row alike."""
-        return Comparison(self.predictor, self.target.metric, self.target.tolerance)
 
     @cached_property
     def order(self) -> Int64s:
@@ -284,14 +275,10 @@ class _Shrinking:
         fit, unseen = held_out_of(self.refit) if self.held_out is None else (self.refit, self.held_out)
         return most_trees_to_refit(fit, unseen, self.order, self.comparison, 1.0 - self.target.alpha)
 
-    @cached_property
-    def labels(self) -> Int64s:
-        """The class that the whole forest gives each row that certifies, shape (n_rows,)."""
-        return self.comparison.labels(self.certify.whole)
-
     def in_class(self, rows: Any = slice(None)) -> Int64s:
-        """Number of rows that certify in each class, or of some of them, shape (n_classes,); one of a regression."""
-        return np.bincount(self.labels[rows], minlength=max(1, self.forest.classes.size))
+        """Number of rows that certify, or of some of them, to which the whole forest gives each class."""
+        labels = self.comparison.labels(self.certify.whole[rows])
+        return np.bincount(labels, minlength=max(1, self.forest.classes.size))
 
     def forest_of(self, n_trees: int) -> _SmallForest:
         """The smaller forest of ``n_trees`` trees."""
@@ -312,10 +299,8 @@ class _Shrinking:
 def _with_alpha_reached(curve: CertifiedCurve, n_trees: int) -> CertifiedCurve:
     """The curve with the largest alpha that ``n_trees`` trees reach."""
     if curve.target.average == "macro" and not curve.rows.all():
-        raise ValueError(
-            "average='macro' certifies each class, and the forest gives some class to none of the rows that "
-            "certify: give more rows, or leave it out"
-        )
+        fault = "average='macro' certifies each class, and the forest gives some class to none of the rows that certify"
+        raise ValueError(f"{fault}: give more rows, or leave it out")
     alpha = max(1.0 - curve.certificate(n_trees).exact_bound, math.ulp(0.0))
     return replace(curve, target=replace(curve.target, alpha=alpha))
 
@@ -347,7 +332,7 @@ def _report_on_forests(
 
     ``truth`` are the labels of all rows that the user gave, or None.
     """
-    forest, predictor, whole = shrinking.forest, shrinking.predictor, shrinking.certify.whole
+    forest, predictor, whole = shrinking.forest, shrinking.comparison.predictor, shrinking.certify.whole
     truth = None if truth is None else truth[shrinking.certify.number]
     how: dict[str, Any] = {"predict_voting": forest.voting, "n_refitted": shrinking.n_refitted}
     estimate = certified_estimate(curve, n_trees=criterion.n_trees, voting=None, **how)

@@ -212,12 +212,12 @@ def size(
     """
     refuse_option_as_labels(y)
     options: dict[str, Any] = {"alpha": alpha, "average": average, "voting": voting, "method": method}
-    check_options(metric, tolerance, target=target, confidence=confidence, **options)
-    read, which = with_target(model, target, oob=oob)
-    criterion = _criterion(metric, tolerance, target=which, confidence=confidence, **options)
-    report = _sized(read, X, y, criterion, oob=oob, groups=groups, max_rows=max_rows)
+    options |= {"metric": metric, "tolerance": tolerance, "target": target, "confidence": confidence}
+    check_options(**options)
+    read, options["target"] = with_target(model, target, oob=oob)
+    report, about_rows = _sized(read, X, y, options, oob=oob, groups=groups, max_rows=max_rows)
     given_before = model.warnings if isinstance(model, TreeOutputs) else ()  # by rfsize.tree_outputs
-    give(warning for warning in _warnings_about_rows(report) if warning not in given_before)
+    give(warning for warning in about_rows if warning not in given_before)
     return report
 
 
@@ -228,18 +228,17 @@ def with_target(model: Any, target: str | None, *, oob: bool) -> tuple[Any, str]
     return read, target or ("limit" if has_limit or oob else "model")
 
 
-def _criterion(
-    metric: MetricLike, tolerance: float | None, *, target: str, confidence: float | None, **of_labels: Any
-) -> Criterion:
-    """The criterion of `size`; ``ValueError`` if a confidence is given for a target that certifies nothing."""
-    if target == "limit":
+def _sized(
+    model: Any, X: Any, y: Any, options: dict[str, Any], *, oob: bool, groups: Any, max_rows: Any = None
+) -> tuple[Report, tuple[Caution, ...]]:
+    """The report of `size` on a model that is read, and those of its warnings that do not depend on the size.
+
+    ``options`` make the criterion. No warning is given yet.
+    """
+    if options["target"] == "limit":
         advice = ", look at report.upper(confidence), or give target='model'"
-        refuse_unused("target='limit' estimates T*, and certifies nothing", advice, confidence=confidence)
-    return make_criterion(metric, tolerance, target=target, confidence=confidence, **of_labels)
-
-
-def _sized(model: Any, X: Any, y: Any, criterion: Criterion, *, oob: bool, groups: Any, max_rows: Any = None) -> Report:
-    """The report of `size`, whose warnings are not yet given."""
+        refuse_unused("target='limit' estimates T*, and certifies nothing", advice, confidence=options["confidence"])
+    criterion = make_criterion(**options)
     of_rows = {"X": X, "oob": oob or None, "groups": groups, "max_rows": max_rows}
     if isinstance(model, TreeOutputs):
         outputs = given_outputs(model, y, **of_rows)
@@ -249,14 +248,8 @@ def _sized(model: Any, X: Any, y: Any, criterion: Criterion, *, oob: bool, group
     else:
         outputs = _outputs(model, X, y, criterion, oob=oob, groups=groups, max_rows=max_rows)
     report = completed(make_report(outputs, criterion))
-    return with_warnings(report, *warnings_for(outputs, of_labels=report.criterion.of_labels))
-
-
-def _warnings_about_rows(report: Report) -> tuple[Caution, ...]:
-    """The warnings about the forest, the rows and what they tell, which do not depend on the size."""
-    assert report.outputs is not None
-    of_forest = warnings_for(report.outputs, of_labels=report.criterion.of_labels)
-    return (*of_forest, *report.estimate.warnings)
+    of_forest = warnings_for(outputs, of_labels=report.criterion.of_labels)
+    return with_warnings(report, *of_forest), (*of_forest, *report.estimate.warnings)
 
 
 def _outputs(model: Any, X: Any, y: Any, criterion: Criterion, *, oob: bool, groups: Any, max_rows: Any) -> TreeOutputs:
@@ -274,19 +267,19 @@ def _outputs(model: Any, X: Any, y: Any, criterion: Criterion, *, oob: bool, gro
     task = Task.checked(forest, X, y, oob=oob, groups=groups, check=check)
     if criterion.target == "model":
         risk_target(criterion, None).check_rows(np.array([task.n_rows]), [""])
-    return collect_outputs(task) if max_rows is None else _outputs_of_drawn_rows(task, max_rows)
+    return collect_outputs(_on_drawn_rows(task, max_rows), of_all=task)
 
 
-def _outputs_of_drawn_rows(task: Task, max_rows: int | str) -> TreeOutputs:
-    """The outputs on ``max_rows`` random rows; beyond them, only the noise of the trees makes T* uncertain."""
+def _on_drawn_rows(task: Task, max_rows: int | str | None) -> Task:
+    """The task on ``max_rows`` random rows; beyond them, only the noise of the trees makes T* uncertain."""
     if isinstance(max_rows, str):
         choice("max_rows", max_rows, ("auto",), "; or give a number of rows")
         max_rows = MAX_ROWS
-    if whole("max_rows", max_rows, at_least=1) >= task.n_rows:
-        return collect_outputs(task)
+    if max_rows is None or whole("max_rows", max_rows, at_least=1) >= task.n_rows:
+        return task
     drawn = np.sort(np.random.default_rng(0).choice(task.n_rows, max_rows, replace=False))
     y = None if task.y is None else one_per_row(task.y, task.n_rows)[drawn]
-    return collect_outputs(replace(task, X=task.X.pick(drawn), y=y), of_all=task)
+    return replace(task, X=task.X.pick(drawn), y=y)
 
 
 def truncate(
@@ -395,25 +388,29 @@ def truncate(
     _refuse_misplaced(model, X, n_trees, max_bytes)
     refuse_option_as_labels(y)
     options: dict[str, Any] = {"alpha": alpha, "average": average, "voting": voting}
-    check_options(metric, tolerance, target=target, confidence=confidence, **options)
+    options |= {"metric": metric, "tolerance": tolerance, "target": target, "confidence": confidence}
+    check_options(**options)
     read, which = with_target(model, target, oob=oob)
     forest: Model = task_of(read).forest if isinstance(read, TreeOutputs) else read
-    n_fitting = None if max_bytes is None else most_trees_within(max_bytes, forest)
+    kept: Any = n_trees if max_bytes is None else most_trees_within(max_bytes, forest)
     report = n_trees if isinstance(n_trees, Report) else None
+    about_rows: tuple[Caution, ...] = ()
     if n_trees is None and (max_bytes is None or X is not None or isinstance(read, TreeOutputs)):
-        criterion = _criterion(metric, tolerance, target=which, confidence=confidence, **options)
-        report = _sized(read, X, y, criterion, oob=oob, groups=groups)
+        report, about_rows = _sized(read, X, y, {**options, "target": which}, oob=oob, groups=groups)
     else:
         why = "n_trees sets the size, and the forest is not sized", ""
         if max_bytes is not None:
             why = "max_bytes sets the size, and without X the forest is not sized", ", or give X"
-        options |= {"metric": None if metric == "auto" else metric, "tolerance": tolerance}
-        options |= {"target": target, "confidence": confidence}
+        options["metric"] = None if metric == "auto" else metric
         refuse_unused(*why, X=X, y=y, oob=oob or None, groups=groups, **options)
-    kept = _n_kept(forest, n_trees, report) if n_fitting is None else n_fitting
     if max_bytes is not None:
-        about_rows = () if report is None else _warnings_about_rows(report)
         give((*about_rows, *warnings_of_bytes(max_bytes, kept, forest.n_trees, report)))
+    elif report is None:
+        kept = whole("n_trees", kept, at_least=1, at_most=forest.n_trees)
+    else:
+        _check_report(report, forest)
+        give(report.warnings)
+        kept = report.n_kept
     return cast(_Model, first_trees(forest, kept))
 
 
@@ -427,30 +424,16 @@ def _refuse_misplaced(model: Any, X: Any, n_trees: Any, max_bytes: Any) -> None:
         raise ValueError("n_trees and max_bytes both say how large the forest may be: give one of them")
 
 
-def _n_kept(forest: Model, n_trees: Any, report: Report | None) -> int:
-    """The number of first trees by a report, whose warnings are given, or by the number that the user gave."""
-    if report is None:
-        return whole("n_trees", n_trees, at_least=1, at_most=forest.n_trees)
-    if report is n_trees:
-        _check_report(report, forest)
-    give(report.warnings)
-    return report.n_kept
-
-
 def _check_report(report: Report, forest: Model) -> None:
     """Raise ``ValueError`` if a report is not about the first trees of this forest."""
     if report.criterion.is_shrunk:
-        raise ValueError(
-            "n_trees is the report of rfsize.shrink, whose chosen or refitted trees are not the first trees of "
-            "this model: take the smaller model that rfsize.shrink returned beside the report"
-        )
+        fault = "n_trees is the report of rfsize.shrink, whose chosen or refitted trees are not the first of this model"
+        raise ValueError(f"{fault}: take the smaller model that rfsize.shrink returned beside the report")
     certified = None if report.certificate is None else report.certificate.forest
     is_other = None not in (certified, forest.digest) and certified != forest.digest
     if is_other or report.available != forest.n_trees:
-        raise ValueError(
-            f"n_trees is the report of another forest of {how_many(report.available, 'tree')}: give the report that "
-            "rfsize.size makes of this model, or a number of trees"
-        )
+        fault = f"n_trees is the report of another forest of {how_many(report.available, 'tree')}"
+        raise ValueError(f"{fault}: give the report that rfsize.size makes of this model, or a number of trees")
 
 
 def most_trees_within(max_bytes: int, forest: Model) -> int:
@@ -460,8 +443,7 @@ def most_trees_within(max_bytes: int, forest: Model) -> int:
     def n_bytes(n_trees: int) -> int:
         return read_model(forest.first(n_trees)).n_bytes
 
-    if (of_one := n_bytes(1)) > max_bytes:
-        raise ValueError(f"a file of one tree has {of_one:,} bytes, more than max_bytes={max_bytes:,}: allow more")
-    if n_bytes(forest.n_trees) <= max_bytes:
-        return forest.n_trees
-    return bisect_right(range(1, forest.n_trees), max_bytes, key=n_bytes)
+    n_fitting = bisect_right(range(1, forest.n_trees + 1), max_bytes, key=n_bytes)
+    if not n_fitting:
+        raise ValueError(f"a file of one tree has {n_bytes(1):,} bytes, more than max_bytes={max_bytes:,}: allow more")
+    return n_fitting

@@ -151,12 +151,14 @@ class Result:
         if not all(isinstance(other, Result) for other in others):
             raise ValueError("to_html shows other results of rfsize below this one: give what rfsize.oob_score returns")
         text = _rendered("page.html", (self, *others))
-        with written_whole(path) as partial:
-            partial.write_text(text, encoding="utf-8")
+        with written_whole(path) as unfinished:
+            unfinished.write_text(text, encoding="utf-8")
 
     def _repr_html_(self) -> str | None:
         """What notebooks show. None makes them show the text, if the packages that make pages are missing."""
-        return None if _missing() else _rendered("fragment.html", (self,))
+        with suppress(ImportError):
+            return _rendered("fragment.html", (self,))
+        return None
 
 
 # The page of each result
@@ -193,18 +195,16 @@ def _loss(criterion: Criterion, loss: float) -> str:
 
 def _changed_labels(report: Report) -> list[Table]:
     """The labels that still change, by class."""
-    tables, kept = [], report.n_kept
-    for estimate in (report.estimate, *(other for _, other in report.others.values())):
-        details = estimate.details
-        if isinstance(details, LabelDetails) and len(details.by_class) > 1:
-            changed = {label: curve.at(kept) for label, curve in details.by_class.items()}
-            most = sorted(changed, key=changed.__getitem__, reverse=True)[:_CLASSES]
-            heads = ("class", "share of the rows", f"labels that still change with {how_many(kept, 'tree')}")
-            shares = [map(in_percent, (details.label_shares[label], changed[label])) for label in most]
-            rows = [(printable(label), *cells) for label, cells in zip(most, shares, strict=True)]
-            of_many = f", the {len(most)} of {len(changed)} that change most" if len(most) < len(changed) else ""
-            tables.append(Table(heads, rows, title=f"By class{of_many}"))
-    return tables
+    estimates = [report.estimate, *(estimate for _, estimate in report.others.values())]
+    details = next((of.details for of in estimates if isinstance(of.details, LabelDetails)), None)
+    if details is None or len(details.by_class) < 2:
+        return []
+    changed = {label: curve.at(report.n_kept) for label, curve in details.by_class.items()}
+    most = sorted(changed, key=changed.__getitem__, reverse=True)[:_CLASSES]
+    heads = ("class", "share of the rows", f"labels that still change with {how_many(report.n_kept, 'tree')}")
+    rows = [(printable(label), in_percent(details.label_shares[label]), in_percent(changed[label])) for label in most]
+    of_many = f", the {len(most)} of {len(changed)} that change most" if len(most) < len(changed) else ""
+    return [Table(heads, rows, title=f"By class{of_many}")]
 
 
 def _levels(report: Report) -> list[Table]:
@@ -212,15 +212,15 @@ def _levels(report: Report) -> list[Table]:
     criterion = report.criterion
     if report.estimate.problem is not None or criterion.n_trees is not None:
         return []
-    own = criterion.alpha if criterion.takes_alpha else criterion.level
-    levels = _ALPHAS if criterion.takes_alpha else tuple(factor * own for factor in _TOLERANCES)
+    head, own, levels = "tolerance", criterion.level, tuple(factor * criterion.level for factor in _TOLERANCES)
+    if criterion.takes_alpha:
+        head, own, levels = "alpha", criterion.alpha, _ALPHAS
     rows: list[tuple[str, str]] = []
     marked = None
     for level in sorted({*levels, own}, reverse=not criterion.takes_alpha):
         with suppress(ValueError):  # a level that too few rows cannot certify is left out
             rows.append((f"{level:.6g}", in_words(report.size_at(level))))
             marked = len(rows) - 1 if level == own else marked
-    head = "alpha" if criterion.takes_alpha else "tolerance"
     return [Table((head, "trees"), rows, marked, "Trees that other levels take")]
 
 
@@ -265,14 +265,10 @@ def fraction_page(search: FractionSearch) -> Page:
 # From records to HTML
 
 
-def _missing() -> list[str]:
-    """The packages that make pages and are not installed."""
-    return [name for name in ("jinja2", "matplotlib") if find_spec(name) is None]
-
-
 def _rendered(template: str, results: Sequence[Result]) -> str:
     """A page on the first result, followed by the others; as a fragment, it fits into another page."""
-    if missing := _missing():
+    missing = [name for name in ("jinja2", "matplotlib") if find_spec(name) is None]
+    if missing:
         raise ImportError(f"a page of HTML needs {' and '.join(missing)}: pip install rfsize[report]")
     from jinja2 import Environment, PackageLoader
 

@@ -65,14 +65,9 @@ def finished(ax: Axes) -> Axes:
     """The axes with a grid, and the legend below them, where it covers no curve."""
     ax.grid(which="major", color=ink(ax), alpha=0.15)
     ax.set_axisbelow(True)
-    legend = ax.legend(
-        loc="upper center",
-        bbox_to_anchor=(0.5, 0.0),
-        borderaxespad=4.5 if ax.get_xlabel() else 1.5,
-        ncols=2 if ax.bbox.width > _WIDE * ax.figure.dpi else 1,
-        frameon=False,
-        fontsize="small",
-    )
+    pad, n_columns = 4.5 if ax.get_xlabel() else 1.5, 2 if ax.bbox.width > _WIDE * ax.figure.dpi else 1
+    below: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0), "borderaxespad": pad}
+    legend = ax.legend(**below, ncols=n_columns, frameon=False, fontsize="small")
     for text in legend.get_texts():
         text.set_parse_math(False)  # the text holds names of classes
     return ax

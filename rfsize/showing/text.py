@@ -64,6 +64,11 @@ def from_to(interval: tuple[int | float, int | float]) -> str:
     return f"{in_words(low)} to {in_words(high)}" if math.isfinite(high) else f"{in_words(low)} or more"
 
 
+def class_of_few(label: Any, n_rows: int) -> str:
+    """That a class has few rows."""
+    return f"class {printable(label)} has only {how_many(n_rows, 'row')}"
+
+
 def shortened(name: Any) -> str:
     """A name cut to the space beside a picture or in a table."""
     shown = printable(name)
@@ -129,10 +134,8 @@ def loss_sentence(criterion: Criterion, estimate: Estimate, n_trees: int) -> str
     if criterion.top is None:
         return f"importances of two such forests have a rank correlation of {alike:.3f} ({least:.3f} to {most:.3f})"
     top = criterion.top
-    return (
-        f"two such forests have {top * alike:.1f} of the first {top} columns in common ({top * least:.1f} to "
-        f"{top * most:.1f})"
-    )
+    common = f"{top * alike:.1f} of the first {top} columns in common"
+    return f"two such forests have {common} ({top * least:.1f} to {top * most:.1f})"
 
 
 def loss_phrase(criterion: Criterion, estimate: Estimate, n_trees: int) -> str:
@@ -175,8 +178,8 @@ def headline(report: Report) -> str:
 
 def report_text(report: Report) -> str:
     """The printed report."""
-    answer, *rest = report_lines(report)
-    return "\n".join([*filter(None, [report.criterion.why]), "\n  ".join([answer, *rest])])
+    why = f"{report.criterion.why}\n" if report.criterion.why else ""
+    return why + "\n  ".join(report_lines(report))
 
 
 def report_lines(report: Report) -> list[str]:
@@ -193,14 +196,8 @@ def report_lines(report: Report) -> list[str]:
 
 
 def shown_warnings(report: Report) -> list[Caution]:
-    """The warnings, without the one about a forest that is too small, since other lines of a report say that."""
-    said = None if report.enough else too_small(report)
-    return [warning for warning in report.warnings if warning.text != said]
-
-
-def too_small(report: Report) -> str:
-    """The warning about a forest that is too small."""
-    return f"{verdict(report)}; {what_now(report)}"
+    """The warnings, without the one about a forest that is too small, which begins as the report does."""
+    return [warning for warning in report.warnings if not warning.text.startswith(verdict(report))]
 
 
 def keeps_all(report: Report) -> bool:
@@ -319,16 +316,14 @@ def _notes_on_labels(report: Report, details: LabelDetails) -> list[str]:
     few = {}
     if report.criterion.average == "micro" and len(details.label_shares) == 2:
         few = details.classes_of_few_rows(report.estimate.n_rows)
-    noted = [_few_rows(label, n_rows) for label, n_rows in few.items() if n_rows] + _own_predict(details)
+    too_narrow = "the interval may be too narrow"
+    noted = [f"{class_of_few(label, n_rows)}: {too_narrow}" for label, n_rows in few.items() if n_rows]
+    noted += _own_predict(details)
     if report.enough and (details.below_alpha or 0.0) >= _MANY_BELOW:
         share, level = in_round_percent(details.below_alpha or 0.0), level_in_words(report.criterion)
         keep = f"{share} of rows keep their label with a probability below {level}"
         noted.append(f"{keep}: see outputs.agreement({report.n_kept})")
     return noted
-
-
-def _few_rows(label: Any, n_rows: int) -> str:
-    return f"class {printable(label)} has only {how_many(n_rows, 'row')}: the interval may be too narrow"
 
 
 def _own_predict(details: LabelDetails | CertificateDetails) -> list[str]:
@@ -355,8 +350,7 @@ def _origin(report: Report) -> str:
     """The rows and votes that the report was computed from."""
     estimate, criterion = report.estimate, report.criterion
     votes = "vote" if criterion.metric == "labels" and criterion.target == "limit" else "tree"
-    dropped = ""
-    if estimate.n_dropped:
-        dropped = f"; {how_many(estimate.n_dropped, 'row')} left out, with too few trees to predict them"
+    dropped = f"; {how_many(estimate.n_dropped, 'row')} left out, with too few trees to predict them"
+    dropped = dropped if estimate.n_dropped else ""
     rows = rows_from(estimate.n_rows, report.source)
     return f"from {rows}, {how_many(round(estimate.votes_per_row), votes)} each{dropped}"

@@ -123,15 +123,13 @@ def fraction_text(search: FractionSearch) -> str:
 
 def fraction_lines(search: FractionSearch) -> list[str]:
     """What a search says beside its table: the choice, remarks, and the rows."""
-    ratio = f"{ratio_with_replacement(search.best):.2f}"
-    n_dropped = search.n_dropped
-    dropped = f"; {n_dropped:,} left out, because in some forest every tree saw them" if n_dropped else ""
+    ratio, trees = f"{ratio_with_replacement(search.best):.2f}", f"{search.curve['trees'].sum():,} trees grown"
+    dropped = f"; {search.n_dropped:,} left out, because in some forest every tree saw them" if search.n_dropped else ""
     return [
         fraction_choice(search),
         *(f"! {text}" for text in fraction_remarks(search)),
         f"fraction {search.best:.3f} is worth a sampling ratio of {ratio} with replacement",
-        f"{search.curve['trees'].sum():,} trees grown; {search.n_rows:,} rows, predicted by the trees that did not see "
-        f"them{dropped}",
+        f"{trees}; {search.n_rows:,} rows, predicted by the trees that did not see them{dropped}",
     ]
 
 
@@ -176,12 +174,10 @@ def fraction_remarks(search: FractionSearch) -> list[str]:
     if search.left_out:
         left_out = ", ".join(f"{fraction:.3f}" for fraction in search.left_out)
         own = ", your own," if search.own in search.left_out else ""
-        remarks.append(
-            f"left out: {left_out}{own} for which {int(search.curve['trees'][0]):,} trees leave rows too few "
-            "out-of-bag votes: give a larger n_trees"
-        )
-    least = fractions[search.curve["difference"].argmin()]
-    if len(fractions) > 1 and least in (fractions[0], fractions[-1]):
+        few = f"{search.curve['trees'][0]:,} trees leave rows too few out-of-bag votes: give a larger n_trees"
+        remarks.append(f"left out: {left_out}{own} for which {few}")
+    best = fractions[search.curve["difference"].argmin()]
+    if len(fractions) > 1 and best in (fractions[0], fractions[-1]):
         end = "at the end of the fractions compared: compare fractions beyond it"
-        remarks.append(f"the best {search.metric} is at {least:.3f}, {end}")
+        remarks.append(f"the best {search.metric} is at {best:.3f}, {end}")
     return remarks

@@ -15,14 +15,15 @@ from rfsize.exceptions import LabelsOnlyWarning, NotConvergedWarning
 from rfsize.models.link import Predictor
 from rfsize.showing.text import (
     RARE,
+    class_of_few,
     from_to,
     in_round_percent,
     loss_phrase,
     paired_change,
     rows_from,
     signed,
-    too_small,
     verdict,
+    what_now,
 )
 from rfsize.statistics.certify import CertifiedCurve
 from rfsize.statistics.criterion import Criterion, options_of
@@ -66,7 +67,8 @@ _BOUND, _LEAST = 2.0, 0.05
 def warnings_of_size(report: Report, harms: Sequence[Caution] = ()) -> tuple[Caution, ...]:
     """All warnings that follow from the estimates of a report; ``harms`` are losses measured against all trees."""
     if not report.enough:
-        return (Caution(NotConvergedWarning, too_small(report)), *_few_rows_of_classes(report))
+        too_small = Caution(NotConvergedWarning, f"{verdict(report)}; {what_now(report)}")
+        return (too_small, *_few_rows_of_classes(report))
     return (*_open_size(report), *_few_rows_of_classes(report), *_suffering(report), *harms)
 
 
@@ -91,11 +93,8 @@ def _few_rows_of_classes(report: Report) -> list[Caution]:
     for label, rows in list(estimate.details.classes_of_few_rows(estimate.n_rows).items())[:_NAMED]:
         text = f"no row gets class {printable(label)}, and the mean over the classes leaves it out: give more rows"
         if rows:
-            n_rows = math.ceil(estimate.n_rows * FEWEST_ROWS / rows)
-            text = (
-                f"class {printable(label)} has only {how_many(rows, 'row')}, too few to tell its size: give about "
-                f"{how_many(n_rows, 'row')} like these"
-            )
+            n_rows = how_many(math.ceil(estimate.n_rows * FEWEST_ROWS / rows), "row")
+            text = f"{class_of_few(label, rows)}, too few to tell its size: give about {n_rows} like these"
         warnings.append(Caution(NotConvergedWarning, text))
     return warnings
 
@@ -111,8 +110,8 @@ def _suffering(report: Report) -> list[Caution]:
     details, changed = estimate.details if criterion.kind == "labels" else report.others["labels"][1].details, {}
     if criterion.kind == "labels":
         changed = {label: of_class.at(n_trees) for label, of_class in details.by_class.items()}
-    is_rare = min(details.label_shares.values()) < RARE
-    of_metrics = [_estimated_harm(*other, n_trees, of_a_rare_class=is_rare) for other in report.others.values()]
+    watched = _watched(details.label_shares)
+    of_metrics = [_estimated_harm(*other, n_trees) for name, other in report.others.items() if name in watched]
     return [
         *_changing_classes(changed, details.label_shares, criterion, "still change"),
         *_unlabelled_classes(details.label_shares, details.probabilities or []),
@@ -167,14 +166,17 @@ def _unlabelled_classes(shares: Mapping[Any, float], probabilities: Sequence[flo
     ]
 
 
-def _estimated_harm(criterion: Criterion, estimate: Estimate, n_trees: int, *, of_a_rare_class: bool) -> Caution | None:
+def _watched(shares: Mapping[Any, float]) -> set[str]:
+    """Metrics that a forest cut for its labels should not lose; without a rare class only the AUC."""
+    return set(_TOLERANCE) if min(shares.values()) < RARE else {"auc"}
+
+
+def _estimated_harm(criterion: Criterion, estimate: Estimate, n_trees: int) -> Caution | None:
     """The warning about a metric that a forest loses which was cut for its labels; None if it loses little.
 
     If halves of the trees show no clear loss, small forests may still show one; for the others only a bound is known.
     """
     name, curve, details = criterion.name, estimate.curve, estimate.details
-    if name not in _TOLERANCE or not (name == "auc" or of_a_rare_class):
-        return None
     assert isinstance(curve, LossCurve)
     loss, least, limit = curve.at(n_trees), curve.quantile(n_trees, _LEAST), _limit(name, details.value)
     is_sure = details.is_significant or least > limit
@@ -200,13 +202,11 @@ def _harm(metric: str, lost: str, is_sure: bool, advice: dict[str, Any]) -> Caut
 
 def warnings_of_bytes(max_bytes: int, kept: int, n_trees: int, report: Report | None) -> list[Caution]:
     """The warning about a forest that ``max_bytes`` cuts below what is enough; without report, below half of it."""
-    if report is None:
-        if 2 * kept >= n_trees:
-            return []
-        lost = "give X to see what that loses"
-    else:
-        if report.enough and kept >= report.n_kept:
-            return []
+    is_enough = 2 * kept >= n_trees if report is None else report.enough and kept >= report.n_kept
+    if is_enough:
+        return []
+    lost = "give X to see what that loses"
+    if report is not None:
         lost = f"{loss_phrase(report.criterion, report.estimate, kept)}, and {verdict(report)}"
     remedies = "Allow more bytes, train smaller trees, or keep all of them by rfsize.compile(model).save(path)"
     text = f"max_bytes={max_bytes:,} keeps {how_many(kept, 'tree')} of {n_trees:,}: {lost}. {remedies}"
@@ -245,23 +245,19 @@ def harms_of_cut(
     tolerance = float(f"{max(_MOVED * spread[moved.argmax()], 1e-6):.1g}")
     keep_probabilities = {"metric": "probabilities", "tolerance": tolerance, **of_target}
     metrics = () if y is None else paired_metrics(predictor, len(whole), y, weight)
+    watched = _watched(shares)
     with np.errstate(invalid="ignore"):
-        losses = [(metric, PairedLoss.of(metric, by_few, by_all)) for metric in metrics if metric.name in _TOLERANCE]
+        losses = [(metric, PairedLoss.of(metric, by_few, by_all)) for metric in metrics if metric.name in watched]
     losses = [(metric, loss) for metric, loss in losses if np.isfinite(loss.lost)]
     has_limit = outputs is not None and why_no_forest(outputs) is None
     for metric, loss in losses:
-        advice = keep_probabilities
-        if has_limit:
-            advice = {"metric": metric.name, "tolerance": _TOLERANCE[metric.name], "target": "limit"}
-        if metric.is_ranking or rare.any():
-            harms += _measured_harm(metric, loss, by_all, advice)
+        of_metric = {"metric": metric.name, "tolerance": _TOLERANCE[metric.name], "target": "limit"}
+        harms += _measured_harm(metric, loss, by_all, of_metric if has_limit else keep_probabilities)
     worst = int(np.where(rare, moved, 0.0).argmax())
     if not losses and rare.any() and moved[worst] > _MOVED:
-        text = (
-            f"probabilities of class {printable(list(shares)[worst])} (mean "
-            f"{in_percent(float(by_all[:, worst].mean()))}) move by {in_round_percent(float(moved[worst]))} of their "
-            "standard deviation, and ranking with them; keep them"
-        )
+        of_class = f"of class {printable(list(shares)[worst])} (mean {in_percent(float(by_all[:, worst].mean()))})"
+        far = f"{in_round_percent(float(moved[worst]))} of their standard deviation, and ranking with them"
+        text = f"probabilities {of_class} move by {far}; keep them"
         harms.append(Caution.advising(LabelsOnlyWarning, text, **keep_probabilities))
     return harms
 
