@@ -18,16 +18,25 @@ Without replacement wᵢ = mᵢ·(1 − mᵢ), and mᵢ/wᵢ = n/(n − s) is th
     S. Wager, S. Athey (2018). "Estimation and inference of heterogeneous treatment effects using random forests."
     Journal of the American Statistical Association 113(523), 1228-1242.
 
-A tree is no sum of effects of single rows. What k rows do together, V counts k times (B. Efron, C. Stein (1981). "The
-jackknife estimate of variance." The Annals of Statistics 9(3), 586-596). How much they do together depends on how the
-trees are grown, above all on how many columns a split may choose from: where few are drawn, chance splits more than
-rows do. The forest shows it by V/v, the share that single rows have in the scatter of the trees: without replacement V
-is divided by 1 + 5.6·m²·V/v, of all rows together. At m = 0.632 it is 1.1 to 1.3 times the real one where V/v is 0.05
-to 0.15, and 1.6 to 1.9 times where it is 0.3 to 0.4. A bootstrap misses that rows drawn twice are much like rows drawn
-once, which about makes up for it: with ℓ rows in a leaf, V is 0.86 times the real one in trees of small leaves, 1.2
-times in others, and is multiplied by 1.2 − 0.4·ℓ/(ℓ + 5). Both were fitted to real variances of forests on made
-problems: of LightGBM and XGBoost with fractions of 0.3 to 0.8 the first, of scikit-learn the second.
-`benchmarks/agreement.py` measures others.
+A tree is no sum of effects of single rows. What j rows do together, V counts j times (B. Efron, C. Stein (1981). "The
+jackknife estimate of variance." The Annals of Statistics 9(3), 586-596; W. Peng, L. Mentch, L. Stefanski (2021). "Bias,
+consistency, and alternative perspectives of the infinitesimal jackknife." arXiv 2106.05918). Let A(j) be the variance
+of what j rows of a bag do together (W. Hoeffding (1948). "A class of statistics with asymptotically normal
+distribution." The Annals of Mathematical Statistics 19(3), 293-325). Two trees whose bags have a share x of their rows
+in common have the covariance P(x) = ΣⱼA(j)·xʲ over training sets. With bags of a share m of the rows, V is m·P'(m), and
+the variance of an unlimited forest P(m). How strongly P is bent, a single forest does not tell, it has too few trees
+for all pairs of rows. In trees that try all columns, A(j) is nearly proportional to 1/j, whatever they learn, so that P
+is a logarithm. Where columns are drawn, an effect needs that both trees split by them, the less often the more rows it
+takes: A(j) has a factor of θʲ, and
+
+    P(x) ∝ −ln(1 − θ·x),  V / P(m) = u / ln(1 + u),  u = θ·m / (1 − θ·m).
+
+Where chance splits, the trees scatter, and single rows have the small share b = (1 − m)/m · V/v in this scatter. θ is
+b/(b + 0.015), of all rows together, which was fitted to real variances of LightGBM's and XGBoost's forests on eight
+made problems, with fractions of 0.3 to 0.8. A bootstrap misses that rows drawn twice are much like rows drawn once,
+which about makes up for it: with ℓ rows in a leaf, V is 0.86 times the real one in trees of small leaves, 1.2 times in
+others, and is multiplied by 1.2 − 0.4·ℓ/(ℓ + 5). This was fitted to scikit-learn's forests. `benchmarks/agreement.py`
+measures others.
 
 Of B trees, each Cᵢ has an error with the variance wᵢ·v·(B − 1)/B². Their squares add up to the Monte Carlo bias, which
 is taken off. What remains of it is noise with a variance of 2·bias²/n. It hides the V of single rows where there are
@@ -61,7 +70,7 @@ ROWS = 2000
 
 _MOST_PRODUCTS = 100_000_000_000
 
-_TOGETHER = 5.6  # see above
+_SHARE_BY_CHANCE = 0.015  # see above
 
 # Numbers of draws are uneven if their variance over rows exceeds that of chance by this factor.
 _UNEVEN = 1.5
@@ -111,15 +120,15 @@ class TrainingBags:
         What multiplies the covariance of each row, and the variance of this times the number of draws.
     units : ndarray of int64, shape (n_rows,), or None
         Rows with the same number were sampled together; None if each row was sampled alone.
-    together : float
-        What rows do together, which V counts more than once, by V/v.
+    fraction : float
+        The share of the rows in a bag of a tree, if what rows do together is counted more than once, else 0.
     """
 
     take: Take
     factor: Floats
     variance: Floats
     units: Int64s | None = None
-    together: float = 0.0
+    fraction: float = 0.0
 
     @classmethod
     def of(cls, take: Take, n_rows: int, units: Int64s | None = None, n_leaves: float | None = None) -> TrainingBags:
@@ -138,8 +147,8 @@ class TrainingBags:
         if n_leaves is not None and is_counted:
             in_leaf = mean.sum(axis=0).mean() / n_leaves
             factor *= np.sqrt(1.2 - 0.4 * in_leaf / (in_leaf + 5.0))
-        together = _TOGETHER * mean.mean() ** 2 if n_leaves is not None and not is_counted else 0.0
-        return cls(take, factor, factor**2 * variance, units, together)
+        fraction = float(mean.mean()) if n_leaves is not None and not is_counted else 0.0
+        return cls(take, factor, factor**2 * variance, units, fraction)
 
     @property
     def n_units(self) -> int:
@@ -283,7 +292,7 @@ def _variances(task: Task, rows: Int64s, bags: TrainingBags) -> tuple[RowVarianc
     if not is_known.any():
         return joined, None
     by_tree, by_rows, _ = (float(of[is_known].mean()) for of in joined)
-    once = 1.0 / (1.0 + bags.together * max(by_rows, 0.0) / by_tree) if by_tree > 0.0 else 1.0
+    once = _counted_once(by_rows, by_tree, bags.fraction)
     # The same trees predict all rows, so the errors of rows go together as far as their trees' deviations do.
     share = np.concatenate(shares, axis=1).transpose(0, 1, 3, 2).reshape(len(bags.factor[0]), -1, task.forest.n_trees)
     together = np.square(np.einsum("pat,pbt->ab", share, share))
@@ -294,6 +303,16 @@ def _variances(task: Task, rows: Int64s, bags: TrainingBags) -> tuple[RowVarianc
     error = math.sqrt(2.0 * squares * (others + max(own - others, 0.0) / n_outputs))
     joined = RowVariances(joined.by_tree, once * joined.by_rows, once * joined.bias)
     return joined, PooledVariances(by_tree, once * by_rows, once * error)
+
+
+def _counted_once(by_rows: float, by_tree: float, fraction: float) -> float:
+    """P(m) / V, which is 1 where rows do nothing together."""
+    if min(by_rows, by_tree, fraction) <= 0.0:
+        return 1.0
+    share = (1.0 - fraction) / fraction * by_rows / by_tree
+    common = fraction * share / (share + _SHARE_BY_CHANCE)
+    bent = common / (1.0 - common)
+    return math.log1p(bent) / bent
 
 
 def training_bags(task: Task) -> TrainingBags:
