@@ -7,13 +7,15 @@ infinitesimal jackknife adds up these effects,
 
     V = Σᵢ (mᵢ/wᵢ · Cᵢ)²,  Cᵢ = Cov(Nᵢ, s),
 
-where Nᵢ says how often the row is in a tree's bag, with the mean mᵢ and the variance wᵢ over trees, and s is the tree's
-score. With a bootstrap mᵢ = wᵢ, which is the estimate of
+where Nᵢ says whether the row is in a tree's bag, with the mean mᵢ and the variance wᵢ over trees, and s is the tree's
+score. It is the estimate of
 
     S. Wager, T. Hastie, B. Efron (2014). "Confidence intervals for random forests: the jackknife and the infinitesimal
-    jackknife." Journal of Machine Learning Research 15, 1625-1651.
+    jackknife." Journal of Machine Learning Research 15, 1625-1651,
 
-Without replacement wᵢ = mᵢ·(1 − mᵢ), and mᵢ/wᵢ = n/(n − s) is the factor for bags of s of n rows of
+which counts how often a bootstrap drew the row. Whether it did is the better question: mᵢ/wᵢ · Cᵢ is then what the
+scores would lose without the row, be the row that is drawn twice worth as much to a tree as the row drawn once, or
+twice as much. Without replacement, mᵢ/wᵢ = n/(n − s) is the factor for bags of s of n rows of
 
     S. Wager, S. Athey (2018). "Estimation and inference of heterogeneous treatment effects using random forests."
     Journal of the American Statistical Association 113(523), 1228-1242.
@@ -32,11 +34,8 @@ takes: A(j) has a factor of θʲ, and
     P(x) ∝ −ln(1 − θ·x),  V / P(m) = u / ln(1 + u),  u = θ·m / (1 − θ·m).
 
 Where chance splits, the trees scatter, and single rows have the small share b = (1 − m)/m · V/v in this scatter. θ is
-b/(b + 0.015), of all rows together, which was fitted to real variances of LightGBM's and XGBoost's forests on eight
-made problems, with fractions of 0.3 to 0.8. A bootstrap misses that rows drawn twice are much like rows drawn once,
-which about makes up for it: with ℓ rows in a leaf, V is 0.86 times the real one in trees of small leaves, 1.2 times in
-others, and is multiplied by 1.2 − 0.4·ℓ/(ℓ + 5). This was fitted to scikit-learn's forests. `benchmarks/agreement.py`
-measures others.
+b/(b + 0.02), of all rows together, which was fitted to real variances of forests of LightGBM, XGBoost and scikit-learn
+on eight made problems, with fractions of 0.3 to 1. `benchmarks/agreement.py` measures others.
 
 Of B trees, each Cᵢ has an error with the variance wᵢ·v·(B − 1)/B². Their squares add up to the Monte Carlo bias, which
 is taken off. What remains of it is noise with a variance of 2·bias²/n. It hides the V of single rows where there are
@@ -70,9 +69,9 @@ ROWS = 2000
 
 _MOST_PRODUCTS = 100_000_000_000
 
-_SHARE_BY_CHANCE = 0.015  # see above
+_SHARE_BY_CHANCE = 0.02  # see above
 
-# Numbers of draws are uneven if their variance over rows exceeds that of chance by this factor.
+# Rows are drawn unevenly if the variance of their numbers of trees exceeds that of chance by this factor.
 _UNEVEN = 1.5
 
 _ROWS_COMPARED = 300  # whose errors tell how far those of all rows go together
@@ -82,7 +81,7 @@ _ROWS_COMPARED = 300  # whose errors tell how far those of all rows go together
 _POINTS, _LEAST_RATIO, _NO_SCATTER, _ROWS_PER_BLOCK = 256, 0.02, 1e-4, 4096
 
 Take = Callable[[int, int], NDArray[Any]]
-"""How often training rows ``start`` to ``stop`` are in each bag, shape (n, n_trees, 1 or trees_per_iteration)."""
+"""Whether training rows ``start`` to ``stop`` are in each bag, shape (n, n_trees, 1 or trees_per_iteration)."""
 
 
 class PooledVariances(NamedTuple):
@@ -110,18 +109,18 @@ class PooledVariances(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TrainingBags:
-    """How often each training row is in the bag of each tree.
+    """Whether each training row is in the bag of each tree.
 
     Attributes
     ----------
     take : callable
         See `Take`.
     factor, variance : ndarray of float, shape (n_rows, 1 or trees_per_iteration)
-        What multiplies the covariance of each row, and the variance of this times the number of draws.
+        What multiplies the covariance of each row, and the variance of this times whether the row is in the bag.
     units : ndarray of int64, shape (n_rows,), or None
         Rows with the same number were sampled together; None if each row was sampled alone.
     fraction : float
-        The share of the rows in a bag of a tree, if what rows do together is counted more than once, else 0.
+        The share of the rows in the bag of a tree; 0 of other members, of which no law is known.
     """
 
     take: Take
@@ -131,24 +130,19 @@ class TrainingBags:
     fraction: float = 0.0
 
     @classmethod
-    def of(cls, take: Take, n_rows: int, units: Int64s | None = None, n_leaves: float | None = None) -> TrainingBags:
-        """Bags, by one pass over the rows, of trees with ``n_leaves`` on average; None if members are no trees."""
-        n_trees, is_counted = take(0, 1).shape[1], False
+    def of(cls, take: Take, n_rows: int, units: Int64s | None = None, *, of_trees: bool = True) -> TrainingBags:
+        """Bags, by one pass over the rows."""
+        n_trees = take(0, 1).shape[1]
         mean, variance = np.empty((2, n_rows, take(0, 1).shape[2]))
         for start, stop in blocks(n_rows, n_trees, what="bags"):
             drawn = take(start, stop).astype(np.float64)
             mean[start:stop], variance[start:stop] = drawn.mean(axis=1), drawn.var(axis=1, ddof=1)
-            is_counted |= bool(drawn.max() > 1.0)
         # By chance alone the ratio of a row varies over forests, and its square is too large.
         if mean.var() <= _UNEVEN * variance.mean() / n_trees and variance.any():
             factor = np.full(mean.shape, mean.sum() / variance.sum())
         else:
             factor = np.divide(mean, variance, out=np.zeros_like(mean), where=variance > 0.0)
-        if n_leaves is not None and is_counted:
-            in_leaf = mean.sum(axis=0).mean() / n_leaves
-            factor *= np.sqrt(1.2 - 0.4 * in_leaf / (in_leaf + 5.0))
-        fraction = float(mean.mean()) if n_leaves is not None and not is_counted else 0.0
-        return cls(take, factor, factor**2 * variance, units, fraction)
+        return cls(take, factor, factor**2 * variance, units, float(mean.mean()) if of_trees else 0.0)
 
     @property
     def n_units(self) -> int:
@@ -277,8 +271,8 @@ def _given_bags(bags: Any, outputs: TreeOutputs) -> TrainingBags:
             f"bags must say how often each training row is in the bag of each of the {outputs.n_trees} trees, which "
             f"differ: give bags=rfsize.inbag(model, X_train), or bags={train}"
         )
-    by_row = drawn.T[:, :, None]
-    return TrainingBags.of(lambda start, stop: by_row[start:stop], len(by_row), n_leaves=_n_leaves(task))
+    by_row = drawn.T[:, :, None] > 0
+    return TrainingBags.of(lambda start, stop: by_row[start:stop], len(by_row), of_trees=_is_of_trees(task))
 
 
 def _variances(task: Task, rows: Int64s, bags: TrainingBags) -> tuple[RowVariances, PooledVariances | None]:
@@ -318,13 +312,11 @@ def _counted_once(by_rows: float, by_tree: float, fraction: float) -> float:
 def training_bags(task: Task) -> TrainingBags:
     """The bags of out-of-bag outputs."""
     assert task.bags is not None
-    return TrainingBags.of(task.bags.n_drawn, task.n_rows, task.groups.units, _n_leaves(task))
+    return TrainingBags.of(task.bags.take, task.n_rows, task.groups.units, of_trees=_is_of_trees(task))
 
 
-def _n_leaves(task: Task) -> float | None:
-    """Mean number of leaves of a tree; None for members that are no trees."""
-    trees = task.forest.ensemble
-    return None if trees is None else float((trees.nodes.n_nodes.mean() + 1.0) / 2.0)
+def _is_of_trees(task: Task) -> bool:
+    return task.forest.ensemble is not None
 
 
 def row_variances(parts: Floats, n_votes: Floats, bags: TrainingBags) -> RowVariances:
