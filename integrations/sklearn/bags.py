@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import sklearn
-from numpy.typing import NDArray
 from sklearn.ensemble import BaggingClassifier, BaggingRegressor
 
 from rfsize._util import Bools, Floats, Int64s
@@ -92,9 +91,6 @@ class SklearnBags(Bags):
 
     def take(self, start: int, stop: int) -> Bools:
         return self._drawn[start:stop] > 0
-
-    def n_drawn(self, start: int, stop: int) -> NDArray[Any]:
-        return self._drawn[start:stop]
 
     def row_mass(self, start: int, stop: int) -> Floats:
         drawn = self._drawn[start:stop]

@@ -7,10 +7,9 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rfsize._util import Bools, Floats, Int64s
 from rfsize.models.ensemble import TreeEnsemble
@@ -150,10 +149,6 @@ class Bags(ABC):
     @abstractmethod
     def take(self, start: int, stop: int) -> Bools:
         """In-bag mask of rows ``start`` to ``stop``, shape (rows, n_members, n_outputs or 1)."""
-
-    def n_drawn(self, start: int, stop: int) -> NDArray[Any]:
-        """How often rows ``start`` to ``stop`` were drawn, in the shape of `take`."""
-        return self.take(start, stop)
 
     def row_mass(self, start: int, stop: int) -> Floats:
         """What each row adds to the cover of a leaf if it is in the bag, shape (rows, n_trees or 1, n_outputs or 1)."""

@@ -7,27 +7,35 @@ infinitesimal jackknife adds up these effects,
 
     V = Σᵢ (mᵢ/wᵢ · Cᵢ)²,  Cᵢ = Cov(Nᵢ, s),
 
-where Nᵢ says how often the row is in a tree's bag, with the mean mᵢ and the variance wᵢ over trees, and s is the tree's
-score. With a bootstrap mᵢ = wᵢ, which is the estimate of
+where Nᵢ says whether the row is in a tree's bag, with the mean mᵢ and the variance wᵢ over trees, and s is the tree's
+score. It is the estimate of
 
     S. Wager, T. Hastie, B. Efron (2014). "Confidence intervals for random forests: the jackknife and the infinitesimal
-    jackknife." Journal of Machine Learning Research 15, 1625-1651.
+    jackknife." Journal of Machine Learning Research 15, 1625-1651,
 
-Without replacement wᵢ = mᵢ·(1 − mᵢ), and mᵢ/wᵢ = n/(n − s) is the factor for bags of s of n rows of
+which counts how often a bootstrap drew the row. Whether it did is the better question: mᵢ/wᵢ · Cᵢ is then what the
+scores would lose without the row, be the row that is drawn twice worth as much to a tree as the row drawn once, or
+twice as much. Without replacement, mᵢ/wᵢ = n/(n − s) is the factor for bags of s of n rows of
 
     S. Wager, S. Athey (2018). "Estimation and inference of heterogeneous treatment effects using random forests."
     Journal of the American Statistical Association 113(523), 1228-1242.
 
-A tree is no sum of effects of single rows. What k rows do together, V counts k times (B. Efron, C. Stein (1981). "The
-jackknife estimate of variance." The Annals of Statistics 9(3), 586-596). How much they do together depends on how the
-trees are grown, above all on how many columns a split may choose from: where few are drawn, chance splits more than
-rows do. The forest shows it by V/v, the share that single rows have in the scatter of the trees: without replacement V
-is divided by 1 + 5.6·m²·V/v, of all rows together. At m = 0.632 it is 1.1 to 1.3 times the real one where V/v is 0.05
-to 0.15, and 1.6 to 1.9 times where it is 0.3 to 0.4. A bootstrap misses that rows drawn twice are much like rows drawn
-once, which about makes up for it: with ℓ rows in a leaf, V is 0.86 times the real one in trees of small leaves, 1.2
-times in others, and is multiplied by 1.2 − 0.4·ℓ/(ℓ + 5). Both were fitted to real variances of forests on made
-problems: of LightGBM and XGBoost with fractions of 0.3 to 0.8 the first, of scikit-learn the second.
-`benchmarks/agreement.py` measures others.
+A tree is no sum of effects of single rows. What j rows do together, V counts j times (B. Efron, C. Stein (1981). "The
+jackknife estimate of variance." The Annals of Statistics 9(3), 586-596; W. Peng, L. Mentch, L. Stefanski (2021). "Bias,
+consistency, and alternative perspectives of the infinitesimal jackknife." arXiv 2106.05918). Let A(j) be the variance
+of what j rows of a bag do together (W. Hoeffding (1948). "A class of statistics with asymptotically normal
+distribution." The Annals of Mathematical Statistics 19(3), 293-325). Two trees whose bags have a share x of their rows
+in common have the covariance P(x) = ΣⱼA(j)·xʲ over training sets. With bags of a share m of the rows, V is m·P'(m), and
+the variance of an unlimited forest P(m). How strongly P is bent, a single forest does not tell, it has too few trees
+for all pairs of rows. In trees that try all columns, A(j) is nearly proportional to 1/j, whatever they learn, so that P
+is a logarithm. Where columns are drawn, an effect needs that both trees split by them, the less often the more rows it
+takes: A(j) has a factor of θʲ, and
+
+    P(x) ∝ −ln(1 − θ·x),  V / P(m) = u / ln(1 + u),  u = θ·m / (1 − θ·m).
+
+Where chance splits, the trees scatter, and single rows have the small share b = (1 − m)/m · V/v in this scatter. θ is
+b/(b + 0.02), of all rows together, which was fitted to real variances of forests of LightGBM, XGBoost and scikit-learn
+on eight made problems, with fractions of 0.3 to 1. `benchmarks/agreement.py` measures others.
 
 Of B trees, each Cᵢ has an error with the variance wᵢ·v·(B − 1)/B². Their squares add up to the Monte Carlo bias, which
 is taken off. What remains of it is noise with a variance of 2·bias²/n. It hides the V of single rows where there are
@@ -61,9 +69,9 @@ ROWS = 2000
 
 _MOST_PRODUCTS = 100_000_000_000
 
-_TOGETHER = 5.6  # see above
+_SHARE_BY_CHANCE = 0.02  # see above
 
-# Numbers of draws are uneven if their variance over rows exceeds that of chance by this factor.
+# Rows are drawn unevenly if the variance of their numbers of trees exceeds that of chance by this factor.
 _UNEVEN = 1.5
 
 _ROWS_COMPARED = 300  # whose errors tell how far those of all rows go together
@@ -73,7 +81,7 @@ _ROWS_COMPARED = 300  # whose errors tell how far those of all rows go together
 _POINTS, _LEAST_RATIO, _NO_SCATTER, _ROWS_PER_BLOCK = 256, 0.02, 1e-4, 4096
 
 Take = Callable[[int, int], NDArray[Any]]
-"""How often training rows ``start`` to ``stop`` are in each bag, shape (n, n_trees, 1 or trees_per_iteration)."""
+"""Whether training rows ``start`` to ``stop`` are in each bag, shape (n, n_trees, 1 or trees_per_iteration)."""
 
 
 class PooledVariances(NamedTuple):
@@ -101,45 +109,40 @@ class PooledVariances(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TrainingBags:
-    """How often each training row is in the bag of each tree.
+    """Whether each training row is in the bag of each tree.
 
     Attributes
     ----------
     take : callable
         See `Take`.
     factor, variance : ndarray of float, shape (n_rows, 1 or trees_per_iteration)
-        What multiplies the covariance of each row, and the variance of this times the number of draws.
+        What multiplies the covariance of each row, and the variance of this times whether the row is in the bag.
     units : ndarray of int64, shape (n_rows,), or None
         Rows with the same number were sampled together; None if each row was sampled alone.
-    together : float
-        What rows do together, which V counts more than once, by V/v.
+    fraction : float
+        The share of the rows in the bag of a tree; 0 of other members, of which no law is known.
     """
 
     take: Take
     factor: Floats
     variance: Floats
     units: Int64s | None = None
-    together: float = 0.0
+    fraction: float = 0.0
 
     @classmethod
-    def of(cls, take: Take, n_rows: int, units: Int64s | None = None, n_leaves: float | None = None) -> TrainingBags:
-        """Bags, by one pass over the rows, of trees with ``n_leaves`` on average; None if members are no trees."""
-        n_trees, is_counted = take(0, 1).shape[1], False
+    def of(cls, take: Take, n_rows: int, units: Int64s | None = None, *, of_trees: bool = True) -> TrainingBags:
+        """Bags, by one pass over the rows."""
+        n_trees = take(0, 1).shape[1]
         mean, variance = np.empty((2, n_rows, take(0, 1).shape[2]))
         for start, stop in blocks(n_rows, n_trees, what="bags"):
             drawn = take(start, stop).astype(np.float64)
             mean[start:stop], variance[start:stop] = drawn.mean(axis=1), drawn.var(axis=1, ddof=1)
-            is_counted |= bool(drawn.max() > 1.0)
         # By chance alone the ratio of a row varies over forests, and its square is too large.
         if mean.var() <= _UNEVEN * variance.mean() / n_trees and variance.any():
             factor = np.full(mean.shape, mean.sum() / variance.sum())
         else:
             factor = np.divide(mean, variance, out=np.zeros_like(mean), where=variance > 0.0)
-        if n_leaves is not None and is_counted:
-            in_leaf = mean.sum(axis=0).mean() / n_leaves
-            factor *= np.sqrt(1.2 - 0.4 * in_leaf / (in_leaf + 5.0))
-        together = _TOGETHER * mean.mean() ** 2 if n_leaves is not None and not is_counted else 0.0
-        return cls(take, factor, factor**2 * variance, units, together)
+        return cls(take, factor, factor**2 * variance, units, float(mean.mean()) if of_trees else 0.0)
 
     @property
     def n_units(self) -> int:
@@ -268,8 +271,8 @@ def _given_bags(bags: Any, outputs: TreeOutputs) -> TrainingBags:
             f"bags must say how often each training row is in the bag of each of the {outputs.n_trees} trees, which "
             f"differ: give bags=rfsize.inbag(model, X_train), or bags={train}"
         )
-    by_row = drawn.T[:, :, None]
-    return TrainingBags.of(lambda start, stop: by_row[start:stop], len(by_row), n_leaves=_n_leaves(task))
+    by_row = drawn.T[:, :, None] > 0
+    return TrainingBags.of(lambda start, stop: by_row[start:stop], len(by_row), of_trees=_is_of_trees(task))
 
 
 def _variances(task: Task, rows: Int64s, bags: TrainingBags) -> tuple[RowVariances, PooledVariances | None]:
@@ -283,7 +286,7 @@ def _variances(task: Task, rows: Int64s, bags: TrainingBags) -> tuple[RowVarianc
     if not is_known.any():
         return joined, None
     by_tree, by_rows, _ = (float(of[is_known].mean()) for of in joined)
-    once = 1.0 / (1.0 + bags.together * max(by_rows, 0.0) / by_tree) if by_tree > 0.0 else 1.0
+    once = _counted_once(by_rows, by_tree, bags.fraction)
     # The same trees predict all rows, so the errors of rows go together as far as their trees' deviations do.
     share = np.concatenate(shares, axis=1).transpose(0, 1, 3, 2).reshape(len(bags.factor[0]), -1, task.forest.n_trees)
     together = np.square(np.einsum("pat,pbt->ab", share, share))
@@ -296,16 +299,24 @@ def _variances(task: Task, rows: Int64s, bags: TrainingBags) -> tuple[RowVarianc
     return joined, PooledVariances(by_tree, once * by_rows, once * error)
 
 
+def _counted_once(by_rows: float, by_tree: float, fraction: float) -> float:
+    """P(m) / V, which is 1 where rows do nothing together."""
+    if min(by_rows, by_tree, fraction) <= 0.0:
+        return 1.0
+    share = (1.0 - fraction) / fraction * by_rows / by_tree
+    common = fraction * share / (share + _SHARE_BY_CHANCE)
+    bent = common / (1.0 - common)
+    return math.log1p(bent) / bent
+
+
 def training_bags(task: Task) -> TrainingBags:
     """The bags of out-of-bag outputs."""
     assert task.bags is not None
-    return TrainingBags.of(task.bags.n_drawn, task.n_rows, task.groups.units, _n_leaves(task))
+    return TrainingBags.of(task.bags.take, task.n_rows, task.groups.units, of_trees=_is_of_trees(task))
 
 
-def _n_leaves(task: Task) -> float | None:
-    """Mean number of leaves of a tree; None for members that are no trees."""
-    trees = task.forest.ensemble
-    return None if trees is None else float((trees.nodes.n_nodes.mean() + 1.0) / 2.0)
+def _is_of_trees(task: Task) -> bool:
+    return task.forest.ensemble is not None
 
 
 def row_variances(parts: Floats, n_votes: Floats, bags: TrainingBags) -> RowVariances:

@@ -39,15 +39,13 @@ def sampling_variance(
     drawn: np.ndarray,
     slope: list[float],
     units: list[int],
-    n_leaves: float,
     *,
     even: bool,
 ) -> tuple[float, float]:
     """What another training set brings to one prediction of one row, without the Monte Carlo bias; and that bias.
 
-    Scores have the shape (n_trees, n_scores). Which trees may score the row, (n_trees, n_bags), and how often the
-    training rows were drawn, (n_trees, n_rows, n_bags), have one bag for each score or for all. If rows
-    were drawn several times, it depends on how many are in a leaf.
+    Scores have the shape (n_trees, n_scores). Which trees may score the row, (n_trees, n_bags), and whether the
+    training rows were drawn, (n_trees, n_rows, n_bags), have one bag for each score or for all.
     """
     n_trees, n_rows, n_bags = drawn.shape
     means, spreads = drawn.mean(axis=0), drawn.var(axis=0, ddof=1)
@@ -61,9 +59,6 @@ def sampling_variance(
         for row in range(n_rows):
             mean, spread = float(means[row, bag]), float(spreads[row, bag])
             factor = float(means.sum() / spreads.sum()) if even else mean / spread if spread > 0.0 else 0.0
-            in_leaf = float(means.sum()) / n_bags / n_leaves
-            if drawn.max() > 1:
-                factor *= math.sqrt(1.2 - 0.4 * in_leaf / (in_leaf + 5.0))
             moved = [float(drawn[tree, row, bag]) * (value - centre) for tree, value in zip(trees, values, strict=True)]
             effect[units[row]] += factor * sum(moved) / len(trees)
             bias += factor**2 * spread * variance * (len(trees) - 1) / len(trees) ** 2

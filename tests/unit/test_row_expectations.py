@@ -154,7 +154,7 @@ def test_pooled_variances_are_those_of_rows(kind: str) -> None:
 
 
 def test_what_rows_do_together_counts_once() -> None:
-    """Without replacement, V of all rows is divided by 1 + 5.6·m²·V/v; row by row restated in plain loops."""
+    """Without replacement, V of all rows is divided by u / ln(1 + u); row by row restated in plain loops."""
     X, rng = np.random.default_rng(3).normal(size=(50, 4)), np.random.default_rng(4)
     y, bags = X[:, 0] + X[:, 1] * X[:, 2] + 0.1 * rng.normal(size=50), {"subsample": 0.6, "subsample_freq": 1}
     model = LGBMRegressor(boosting_type="rf", n_estimators=80, min_child_samples=3, verbose=-1, **bags).fit(X, y)
@@ -162,15 +162,34 @@ def test_what_rows_do_together_counts_once() -> None:
     score = np.array([model.predict(X, start_iteration=tree, num_iteration=1) for tree in range(80)])
     moved, scatter = [], []
     for row in range(50):
-        of_row = score[:, [row]], drawn[:, [row]] == 0, drawn[:, :, None], [1.0], list(range(50)), 2.0
+        of_row = score[:, [row]], drawn[:, [row]] == 0, drawn[:, :, None], [1.0], list(range(50))
         moved.append(reference.jackknife.sampling_variance(*of_row, even=True)[0])
         scatter.append(score[drawn[:, row] == 0, row].var(ddof=1))
     by_rows, by_tree = np.mean(moved), np.mean(scatter)
     pooled = pooled_variances(rfsize.tree_outputs(model, X, y, oob=True))
     assert pooled is not None
-    assert (pooled.by_tree, pooled.by_rows) == pytest.approx(
-        (by_tree, by_rows / (1.0 + 5.6 * drawn.mean() ** 2 * by_rows / by_tree))
-    )
+    fraction = drawn.mean()
+    share = (1.0 - fraction) / fraction * by_rows / by_tree
+    common = share / (share + 0.02)
+    orders = [common**j * fraction**j / j for j in range(1, 400)]  # what j rows do together, of which V counts j times
+    once = sum(orders) / sum(j * order for j, order in enumerate(orders, 1))
+    assert (pooled.by_tree, pooled.by_rows) == pytest.approx((by_tree, once * by_rows))
+
+
+def test_training_sets_move_forests_by_their_standard_error() -> None:
+    """V alone is more than twice the variance over training sets, for trees that try all columns."""
+    rng, bags = np.random.default_rng(7), {"boosting_type": "rf", "subsample": 0.8, "subsample_freq": 1}
+    fresh, predicted, by_seeds, by_rows = rng.normal(size=(100, 6)), [], [], []
+    for _ in range(16):
+        X = rng.normal(size=(150, 6))
+        y = X[:, 0] + X[:, 1] * X[:, 2] + 0.5 * rng.normal(size=150)
+        model = LGBMRegressor(n_estimators=200, min_child_samples=5, verbose=-1, n_jobs=1, **bags).fit(X, y)
+        outputs = rfsize.tree_outputs(model, fresh)
+        predicted.append(outputs.predict())
+        by_seeds.append(outputs.standard_error("seeds") ** 2)
+        by_rows.append(outputs.standard_error("rows", bags=rfsize.inbag(model, X)) ** 2)
+    real = np.var(predicted, axis=0, ddof=1).mean() - np.mean(by_seeds)
+    assert np.mean(by_rows) == pytest.approx(real, rel=0.25)
 
 
 def test_some_rows_stand_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
