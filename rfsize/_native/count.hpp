@@ -133,12 +133,13 @@ inline void add_by_part(const LeafScores& scores, const Cube<const bool>& may_sc
     }
 }
 
-// Deal the parts of a row, of which each has so many scores, into blocks in turn, as `Blocks` has them; first are the
-// first parts that score, and counted is how many these are, for each bag.
+// Deal the parts of a row, of which each has so many scores, into blocks in turn from this block on, as `Blocks` has
+// them; first are the first parts that score, and counted is how many these are, for each bag.
 inline void deal_parts(const Matrix<const double>& parts, const Matrix<const std::uint16_t>& n_of_parts,
-                       const Matrix<double>& total, const Matrix<double>& squares, const Matrix<std::int32_t>& n_scored,
-                       const Matrix<double>& first, std::span<std::int64_t> counted) {
-    for (std::size_t part = 0, block = 0; part < parts.rows; ++part, block = block + 1 < total.rows ? block + 1 : 0) {
+                       std::size_t block, const Matrix<double>& total, const Matrix<double>& squares,
+                       const Matrix<std::int32_t>& n_scored, const Matrix<double>& first,
+                       std::span<std::int64_t> counted) {
+    for (std::size_t part = 0; part < parts.rows; ++part, block = block + 1 < total.rows ? block + 1 : 0) {
         for (std::size_t k = 0; k < parts.columns; ++k) {
             const std::size_t bag = counted.size() > 1 ? k : 0;
             const double sum = parts[part][k], number = n_of_parts[part][bag];
