@@ -28,7 +28,7 @@ from rfsize.counting.sums import Sums
 from rfsize.counting.task import Task
 from rfsize.exceptions import InbagError
 from rfsize.integrations.lightgbm.bags import Draws, rebuilt_bags
-from rfsize.integrations.lightgbm.model import LightGbmForest, forest_of, leaves_of, tree_lines
+from rfsize.integrations.lightgbm.model import LightGbmForest, ModelText, forest_of, leaves_of, tree_lines
 from rfsize.models.bags import Bags, Layout
 from rfsize.models.ensemble import LeafIds
 from rfsize.models.link import Link, Predictor
@@ -252,7 +252,7 @@ class WalkedVotes(VotesInTraining):
         start, stop = self._n_counted, min(self.n_trees, self.booster.current_iteration())
         if stop > start:
             text, bags = self.booster.model_to_string(start_iteration=start, num_iteration=stop - start), None
-            forest = forest_of(lgb.Booster(model_str=text))
+            forest = LightGbmForest(lgb.Booster(model_str=text), ModelText.read(text))
             if self.bags is not None:
                 bags = self.bags.select(start, stop)
                 bags.need_proof = bool(forest.ensemble.has_cover.any())
