@@ -14,7 +14,7 @@ from lightgbm.callback import CallbackEnv, EarlyStopException
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize._util import give, how_many, in_percent, refuse_unused, share, warn, whole
-from rfsize.api.report import Report, completed, has_interval, make_report, with_warnings
+from rfsize.api.report import Report, completed, make_report, with_warnings
 from rfsize.counting.cross_validation import outputs_of_folds
 from rfsize.counting.groups import NO_GROUPS, Groups, check_groups, resolve_groups, warning_of_copies
 from rfsize.exceptions import (
@@ -34,6 +34,7 @@ from rfsize.integrations.lightgbm.training_votes import (
 )
 from rfsize.models.model import dependence_of
 from rfsize.showing.text import headline
+from rfsize.showing.warnings import warnings_of_size
 from rfsize.statistics.criterion import make_criterion
 from rfsize.statistics.default import with_defaults
 from rfsize.statistics.named_metrics import MetricLike
@@ -195,10 +196,11 @@ class SizeCallback:
     def report_(self) -> Report | None:
         """The estimate from all votes read so far; None before the first votes."""
         forests, report = self._forests, self._report
-        if forests is None or not forests.can_tell:
-            return report
-        if report is None or report.available != forests.n_trees or not has_interval(report):
-            with suppress(ValueError):  # too few votes, for example; training warns of it at its end
+        has_interval = report is not None and report.estimate.has_interval
+        with suppress(ValueError):  # too few votes, for example; training warns of it at its end
+            if forests is None:
+                self._report = report if report is None or has_interval else completed(report)
+            elif forests.can_tell and not (has_interval and report.available == forests.n_trees):
                 self._report = forests.report(interval=True)
         return self._report
 
@@ -225,7 +227,8 @@ class SizeCallback:
         if forests is not None and report is not None:
             # The warnings about dependent trees were given at the first tree.
             self._forests, self._report = None, with_warnings(report, *forests.dependence)
-            give(report.warnings, through="lightgbm")
+            unsaid = () if _is_complete(report) else warnings_of_size(report)
+            give((*report.warnings, *unsaid), through="lightgbm")
             if report.enough:
                 raise EarlyStopException(report.n_kept - 1, env.evaluation_result_list or [])
         elif trees == env.end_iteration and (last := self._error) is not None:
@@ -240,15 +243,20 @@ class SizeCallback:
         logs = self.log_every > 0 and trees % self.log_every == 0 and forests.can_tell
         if trees < rule.next_size and not logs:
             return None
-        is_last = trees == rule.max_trees  # its report is final, with an interval
-        report = rule.update(trees, partial(forests.report, interval=logs or is_last))
+        report = rule.update(trees, partial(forests.report, interval=logs))
         self._error = None
         if report is None:
             return None
         self._report = report
         if logs:
             print(f"[{trees}] {headline(report)}", flush=True)
-        return with_warnings(completed(report), *warning_of_copies(forests.groups)) if rule.done else None
+        report = completed(report) if rule.done and _is_complete(report) else report
+        return with_warnings(report, *warning_of_copies(forests.groups)) if rule.done else None
+
+
+def _is_complete(report: Report) -> bool:
+    """Whether a training ends with all of its report: where trees are too few, what `report_` adds decides nothing."""
+    return report.estimate.has_interval or report.criterion.average == "macro"
 
 
 class _ForestsInTraining:

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import lightgbm as lgb
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from rfsize._util import Bools, Floats, Int64s
 from rfsize.counting.collect import outputs_of_sums
@@ -28,7 +28,7 @@ from rfsize.counting.sums import Sums
 from rfsize.counting.task import Task
 from rfsize.exceptions import InbagError
 from rfsize.integrations.lightgbm.bags import Draws, rebuilt_bags
-from rfsize.integrations.lightgbm.model import LightGbmForest, forest_of, leaves_of, tree_lines
+from rfsize.integrations.lightgbm.model import LightGbmForest, ModelText, forest_of, leaves_of, tree_lines
 from rfsize.models.bags import Bags, Layout
 from rfsize.models.ensemble import LeafIds
 from rfsize.models.link import Link, Predictor
@@ -180,21 +180,6 @@ class VotesInTraining(ABC):
         except ValueError:  # T* by labels, probabilities and scores needs none
             return None
 
-    def predictions(self) -> Floats:
-        """What all trees so far predict on the rows, shape (n_outputs, n_rows); a copy."""
-        taken: list[Floats] = []
-
-        def take(predicted: Floats, _: lgb.Dataset) -> tuple[str, float, bool]:
-            taken.append(np.atleast_2d(predicted.T).copy())
-            return "rfsize", 0.0, True
-
-        # These public functions evaluate the metrics of the training too.
-        if self.validation is None:
-            self.booster.eval_train(take)
-        else:
-            self.booster.eval(self.dataset, self.validation, take)
-        return taken[0]
-
     def nothing(self) -> Sums:
         """Sums of no trees yet."""
         return Sums.nothing(self.n_read, len(self.forest.classes), self.forest.n_scores)
@@ -267,7 +252,7 @@ class WalkedVotes(VotesInTraining):
         start, stop = self._n_counted, min(self.n_trees, self.booster.current_iteration())
         if stop > start:
             text, bags = self.booster.model_to_string(start_iteration=start, num_iteration=stop - start), None
-            forest = forest_of(lgb.Booster(model_str=text))
+            forest = LightGbmForest(lgb.Booster(model_str=text), ModelText.read(text))
             if self.bags is not None:
                 bags = self.bags.select(start, stop)
                 bags.need_proof = bool(forest.ensemble.has_cover.any())
@@ -308,25 +293,79 @@ class PredictedVotes(VotesInTraining):
         self._sums, self._every_tree = self.nothing(), every_tree or n_rows <= _FEW_ROWS
         self._draws = None if self.bags is None else Draws(self.bags, 0, n_rows)
         self._is_full, self._is_bounded = False, np.zeros(self.n_read, dtype=np.bool_)
-        self._last = 0, np.zeros((n_outputs, self.n_read))  # number of trees, and their predictions
-        self._pending: list[tuple[Floats, Bools]] = []
+        self._last = 0, np.zeros((n_outputs, self.n_read))  # number of trees, and their mean scores
+        # Trees whose scores are not yet added up, and the mean scores before and after each.
+        self._pending: list[tuple[int, Floats, Floats]] = []
         self.read()
+        self.sums()
 
     def read(self) -> None:
         tree, self.n_trees = self.n_trees, self.n_trees + 1
         if not (self._is_read(tree) or self._is_read(tree + 1)):
             return
-        (n_before, before), after = self._last, self.predictions()[:, self.rows]
+        (n_before, before), after = self._last, mean_scores(self._predictions(), self.forest.link)
         self._last = tree + 1, after
-        if not self._is_read(tree) or n_before != tree:
-            return
-        text = self.booster.model_to_string(start_iteration=tree, num_iteration=1)
-        leaves, link = [leaves_of(of_class) for of_class in tree_lines(text)], self.forest.link
-        hidden = self._inbag(tree, leaves)
+        if self._is_read(tree) and n_before == tree:
+            self._pending.append((tree, before, after))
+            if len(self._pending) * after.size >= _CELLS_AT_ONCE:
+                self.sums()
+
+    def _predictions(self) -> Floats:
+        """What all trees so far predict on the rows that are read, shape (n_outputs, n_rows)."""
+        taken: list[Floats] = []
+
+        def take(predicted: Floats, _: lgb.Dataset) -> tuple[str, float, bool]:
+            taken.append(np.atleast_2d(predicted.T)[:, self.rows].copy())
+            return "rfsize", 0.0, True
+
+        # The public functions evaluate the metrics of the training too, which takes as long again or longer.
+        number = 0 if self.validation is None else 1 + self.booster.name_valid_sets.index(self.validation)
+        if hasattr(self.booster, "_Booster__inner_predict"):
+            take(self.booster._Booster__inner_predict(data_idx=number), self.dataset)
+        elif self.validation is None:
+            self.booster.eval_train(take)
+        else:
+            self.booster.eval(self.dataset, self.validation, take)
+        return taken[0]
+
+    def _is_read(self, tree: int) -> bool:
+        return self._every_tree or tree < _FIRST_TREES or tree % _RUN < _READ_AT_ONCE
+
+    def sums(self) -> Sums:
+        # A finished training may have dropped the trees beyond the best iteration.
+        pending = [of for of in self._pending if of[0] < self.booster.current_iteration()]
+        self._pending.clear()
+        read: list[tuple[Floats, Bools]] = []
+        for _, run in groupby(enumerate(pending), lambda numbered: numbered[1][0] - numbered[0]):
+            read += self._scores([of for _, of in run])
+        if read:
+            scores, hidden = map(np.stack, zip(*read, strict=True))
+            forest, leaves = _a_leaf_for_each_row(self.forest, scores)
+            bags, threshold = _Hidden(hidden.T[:, :, None]), self.threshold
+            more = out_of_bag(forest, bags, lambda start, stop, _: leaves.take(slice(start, stop)), threshold)
+            self._sums = self._sums.plus(more)
+        return self._sums
+
+    def _scores(self, run: Sequence[tuple[int, Floats, Floats]]) -> Iterator[tuple[Floats, Bools]]:
+        """What consecutive trees score on the rows, and which of these they saw."""
+        first, n_outputs = run[0][0], self.forest.n_scores
+        texts = tree_lines(self.booster.model_to_string(start_iteration=first, num_iteration=len(run)))
+        drawn = None if self._draws is None else self._draws.of_trees(range(first, first + len(run)))
+        for place, (tree, before, after) in enumerate(run):
+            leaves = [leaves_of(text) for text in texts[place * n_outputs : (place + 1) * n_outputs]]
+            hidden = self._inbag(tree, leaves, None if drawn is None else drawn[:, place])
+            if (score := self._score(tree, before, after, leaves, hidden)) is not None:
+                yield score, hidden
+
+    def _score(
+        self, tree: int, before: Floats, after: Floats, leaves: Sequence[tuple[Floats, Floats]], hidden: Bools
+    ) -> Floats | None:
+        """What a tree scores on the rows, shape (n_outputs, n_rows); None if that is not known."""
+        link = self.forest.link
         # Later trees without splits are in the predictions of the finished forest, but not in those of the training.
-        is_missing = [n_before > 0 and value.size == 1 for value, _ in leaves]
+        is_missing = [tree > 0 and value.size == 1 for value, _ in leaves]
         if link.kind == "softmax" and any(is_missing) and not all(is_missing):
-            return  # the other scores are known only up to a constant
+            return None  # the other scores are known only up to a constant
         score, noise = tree_scores(link, tree, before, after)
         for output in np.flatnonzero(is_missing):
             score[output], noise[output] = leaves[output][0][0], 0.0
@@ -335,34 +374,19 @@ class PredictedVotes(VotesInTraining):
             self.n_unsure += int(np.count_nonzero(is_unsure & ~hidden))
         self._is_bounded |= np.isinf(noise).any(axis=0) & ~hidden
         self.n_bounded = int(np.count_nonzero(self._is_bounded))
-        self._pending.append((score, hidden))
-        if len(self._pending) * score.size >= _CELLS_AT_ONCE:
-            self.sums()
+        return score
 
-    def _is_read(self, tree: int) -> bool:
-        return self._every_tree or tree < _FIRST_TREES or tree % _RUN < _READ_AT_ONCE
-
-    def _inbag(self, tree: int, leaves: Sequence[tuple[Floats, Floats]]) -> Bools:
+    def _inbag(self, tree: int, leaves: Sequence[tuple[Floats, Floats]], drawn: Bools | None) -> Bools:
         """Which of the rows, or of their groups, the tree saw; `InbagError` if LightGBM counted others."""
         inbag = np.zeros(self.n_rows, dtype=np.bool_)
-        if self._draws is not None:
-            inbag = self._draws.drawn(tree)
+        if drawn is not None:
+            inbag = np.ascontiguousarray(drawn)
             self._is_full = self._is_full or bool(inbag.all())  # LightGBM then draws no other bag
             inbag |= self._is_full
             sizes = {count.sum() for value, count in leaves if value.size > 1}
             if sizes - {np.count_nonzero(inbag)}:
                 raise InbagError(f"the bag of tree {tree} has another size (a GPU, changed parameters): {_OTHER_ROWS}")
         return self.groups.spread(inbag)[self.rows]
-
-    def sums(self) -> Sums:
-        if self._pending:
-            scores, hidden = map(np.stack, zip(*self._pending, strict=True))
-            self._pending.clear()
-            forest, leaves = _a_leaf_for_each_row(self.forest, scores)
-            bags, threshold = _Hidden(hidden.T[:, :, None]), self.threshold
-            more = out_of_bag(forest, bags, lambda start, stop, _: leaves.take(slice(start, stop)), threshold)
-            self._sums = self._sums.plus(more)
-        return self._sums
 
 
 class _Hidden(Bags):
@@ -384,14 +408,14 @@ def _a_leaf_for_each_row(forest: LightGbmForest, scores: Floats) -> tuple[LightG
     """
     of_rows, (n_trees, n_outputs, n_rows) = copy.copy(forest), scores.shape
     n_nodes, left = np.full(n_trees * n_outputs, n_rows), np.full(scores.size, -1)
-    nodes = replace(forest.ensemble.nodes, n_nodes=n_nodes, left=left, value=scores.reshape(-1, 1))
+    value = scores.transpose(2, 0, 1).reshape(-1, 1)  # row by row, as they are read
+    nodes = replace(forest.ensemble.nodes, n_nodes=n_nodes, left=left, value=value)
     of_rows.ensemble = replace(forest.ensemble, nodes=nodes, cover=np.zeros(scores.size))
-    leaf = np.arange(scores.size).reshape(scores.shape).transpose(2, 0, 1)
-    return of_rows, LeafIds(np.ascontiguousarray(leaf), of_rows.ensemble.tree_scores)
+    return of_rows, LeafIds(np.arange(scores.size).reshape(n_rows, n_trees, n_outputs), of_rows.ensemble.tree_scores)
 
 
 def tree_scores(link: Link, n_before: int, before: Floats, after: Floats) -> tuple[Floats, Floats]:
-    """What the trees of one iteration score on rows, from the predictions before and after it.
+    """What the trees of one iteration score on rows, from the mean scores before and after it.
 
     A probability p is known to about one unit in the last place, and its log-odds to this unit over 1 − p. The noise is
     both, multiplied by the number of trees.
@@ -403,7 +427,7 @@ def tree_scores(link: Link, n_before: int, before: Floats, after: Floats) -> tup
     n_before : int
         Number of iterations before.
     before, after : ndarray of float64, shape (n_outputs, n_rows)
-        Predictions.
+        As `mean_scores` returns them; 0 before the first iteration.
 
     Returns
     -------
@@ -412,17 +436,16 @@ def tree_scores(link: Link, n_before: int, before: Floats, after: Floats) -> tup
         mean score before or after is beyond what a prediction can hold.
     """
     is_logistic = link.kind in ("logistic", "one-vs-all")
-    mean, earlier = _mean_scores(after, link), _mean_scores(before, link) if n_before else np.zeros(after.shape)
-    unit, highest, lowest = _EPSILON * (n_before + 1), np.maximum(mean, earlier), np.minimum(mean, earlier)
-    noise = np.full(mean.shape, 64.0 * unit * max(1.0, highest.max(), -lowest.min()))
+    unit, highest, lowest = _EPSILON * (n_before + 1), np.maximum(before, after), np.minimum(before, after)
+    noise = np.full(after.shape, 64.0 * unit * max(1.0, highest.max(), -lowest.min()))
     if is_logistic:
-        noise += 8.0 * unit / expit(-highest)
+        noise += 8.0 * unit * (1.0 + np.exp(highest))
     if link.kind not in ("identity", "square"):
         noise[(lowest <= -_LARGEST) | (highest >= (_LARGEST_LOG_ODDS if is_logistic else _LARGEST))] = np.inf
-    return ((n_before + 1) * mean - n_before * earlier) / link.slope, noise / link.slope
+    return ((n_before + 1) * after - n_before * before) / link.slope, noise / link.slope
 
 
-def _mean_scores(predicted: Floats, link: Link) -> Floats:
+def mean_scores(predicted: Floats, link: Link) -> Floats:
     """Mean scores times the slope, from predictions, within the bounds; for a softmax up to a constant for each row."""
     if link.kind in ("identity", "square"):
         return predicted if link.kind == "identity" else np.sign(predicted) * np.sqrt(np.abs(predicted))
@@ -442,15 +465,11 @@ def settle_ties(score: Floats, noise: Floats, threshold: float) -> Bools:
     threshold : float
         Score above which a tree votes for class 1, if one score decides between two classes.
     """
-    rivals = score if len(score) > 1 else np.stack([np.full(score.shape[1], threshold), score[0]])
-    if len(rivals) == 2:  # what partition does, in a tenth of the time
-        second, highest = np.minimum(*rivals), np.maximum(*rivals)
-    else:
-        second, highest = np.partition(rivals, -2, axis=0)[-2:]
-    tie, noise = noise.min(), noise.max(axis=0)
-    is_tied = rivals >= highest - tie
     if len(score) > 1:
-        np.copyto(score, highest, where=is_tied)
+        second, highest = np.partition(score, -2, axis=0)[-2:]
+        ahead = highest - second
+        np.copyto(score, highest, where=score >= highest - noise.min())
     else:
-        np.copyto(score, threshold, where=is_tied[0] & is_tied[1])
-    return (highest > second) & (highest - second <= 2.0 * noise)
+        ahead = np.abs(score[0] - threshold)
+        np.copyto(score, threshold, where=ahead <= noise.min())
+    return (ahead > 0.0) & (ahead <= 2.0 * noise.max(axis=0))

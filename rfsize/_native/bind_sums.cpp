@@ -64,7 +64,7 @@ void bind_counting(nb::module_& m) {
         "leaf"_a, "may_score"_a, "raw"_a, "total"_a, "n_scored"_a);
     m.def(
         "deal_parts",
-        [](const Array<const double, 3>& of_parts, const Array<const std::uint16_t, 3>& n_of_parts,
+        [](const Array<const double, 3>& of_parts, const Array<const std::uint16_t, 3>& n_of_parts, std::size_t block,
            const Array<double, 3>& total, const Array<double, 3>& squares, const Array<std::int32_t, 3>& n_scored,
            const Array<double, 3>& first, const Array<std::int64_t, 2>& n_first) {
             const std::size_t n_rows = of_parts.shape(0), n_scores = of_parts.shape(2);
@@ -75,13 +75,13 @@ void bind_counting(nb::module_& m) {
             n_scored.expect({n_rows, n_blocks, n_bags}, "n_scored");
             first.expect({n_rows, first.shape(1), n_scores}, "first");
             n_first.expect({n_rows, n_bags}, "n_first");
-            expect(n_blocks > 0 && (n_bags == 1 || n_bags == n_scores), "there are no blocks, or bags of no scores");
+            expect(block < n_blocks && (n_bags == 1 || n_bags == n_scores), "no such block, or bags of no scores");
             Released released;
             for (std::size_t i = 0; i < n_rows; ++i)
-                deal_parts(of_parts.cube()[i], n_of_parts.cube()[i], total.cube()[i], squares.cube()[i],
+                deal_parts(of_parts.cube()[i], n_of_parts.cube()[i], block, total.cube()[i], squares.cube()[i],
                            n_scored.cube()[i], first.cube()[i], n_first.matrix()[i]);
         },
-        "of_parts"_a, "n_of_parts"_a, "total"_a, "squares"_a, "n_scored"_a, "first"_a, "n_first"_a);
+        "of_parts"_a, "n_of_parts"_a, "block"_a, "total"_a, "squares"_a, "n_scored"_a, "first"_a, "n_first"_a);
     m.def(
         "add_at_leaves",
         [](const Array<const std::int64_t, 3>& leaf, const Array<const bool, 3>& seen,

@@ -124,8 +124,8 @@ inline void add_by_part(const LeafScores& scores, const Cube<const bool>& may_sc
             for (std::size_t part = 0; part < std::min(n_parts, n_members - first); ++part) {
                 const std::size_t member = first + part;
                 for (std::size_t k = 0; k < n_scores; ++k) {
-                    const double score = scores.of(i, member, k);  // of all members, for a branch would take longer
-                    sums[part * n_scores + k] += shared(may_score, i, member, k) ? score : 0.0;
+                    const double adds[2] = {0.0, scores.of(i, member, k)};  // for a branch would take longer
+                    sums[part * n_scores + k] += adds[shared(may_score, i, member, k)];
                 }
                 for (std::size_t bag = 0; bag < n_bags; ++bag)
                     numbers[part * n_bags + bag] += shared(may_score, i, member, bag);
@@ -133,25 +133,29 @@ inline void add_by_part(const LeafScores& scores, const Cube<const bool>& may_sc
     }
 }
 
-// Deal the parts of a row, of which each has so many scores, into blocks in turn, as `Blocks` has them; first are the
-// first parts that score, and counted is how many these are, for each bag.
+// Deal the parts of a row, of which each has so many scores, into blocks in turn from this block on, as `Blocks` has
+// them; first are the first parts that score, and counted is how many these are, for each bag. A branch by whether a
+// part scores would take most of the time.
 inline void deal_parts(const Matrix<const double>& parts, const Matrix<const std::uint16_t>& n_of_parts,
-                       const Matrix<double>& total, const Matrix<double>& squares, const Matrix<std::int32_t>& n_scored,
-                       const Matrix<double>& first, std::span<std::int64_t> counted) {
-    for (std::size_t part = 0, block = 0; part < parts.rows; ++part, block = block + 1 < total.rows ? block + 1 : 0) {
-        for (std::size_t k = 0; k < parts.columns; ++k) {
-            const std::size_t bag = counted.size() > 1 ? k : 0;
-            const double sum = parts[part][k], number = n_of_parts[part][bag];
+                       std::size_t from, const Matrix<double>& total, const Matrix<double>& squares,
+                       const Matrix<std::int32_t>& n_scored, const Matrix<double>& first,
+                       std::span<std::int64_t> counted) {
+    for (std::size_t k = parts.columns; k-- > 0;) {
+        const std::size_t bag = counted.size() > 1 ? k : 0;
+        const bool counts = bag == k;  // scores that share a bag count its parts once, after all others
+        auto place = static_cast<std::size_t>(counted[bag]);
+        for (std::size_t part = 0, block = from; part < parts.rows; ++part) {
+            const double sum = parts[part][k];
+            const std::int32_t number = n_of_parts[part][bag];
             total[block][k] += sum;
-            squares[block][k] += sum * sum / std::max(number, 1.0);
-            const auto place = static_cast<std::size_t>(counted[bag]);
-            if (number > 0.0 && place < first.rows) first[place][k] = sum;
+            squares[block][k] += sum * sum / (number > 1 ? number : 1);
+            n_scored[block][bag] += counts ? number : 0;
+            if (place < first.rows)
+                first[place][k] = sum;  // 0 of a part without scores, whose place the next one takes
+            place += number > 0;
+            block = block + 1 < total.rows ? block + 1 : 0;
         }
-        for (std::size_t bag = 0; bag < counted.size(); ++bag) {
-            const std::uint16_t number = n_of_parts[part][bag];
-            n_scored[block][bag] += number;
-            counted[bag] += number > 0 && static_cast<std::size_t>(counted[bag]) < first.rows;
-        }
+        if (counts) counted[bag] = static_cast<std::int64_t>(std::min(place, first.rows));
     }
 }
 

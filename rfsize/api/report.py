@@ -18,7 +18,7 @@ from rfsize.showing.text import RARE, notes, report_text
 from rfsize.showing.warnings import harms_of_cut, warnings_of_size
 from rfsize.statistics.certify import Certificate, CertifiedCurve
 from rfsize.statistics.criterion import Criterion, loss_of, options_of, resolve
-from rfsize.statistics.curve import TAIL, Estimate, LossCurve
+from rfsize.statistics.curve import TAIL, Estimate
 from rfsize.statistics.default import with_defaults
 from rfsize.statistics.first_trees import (
     CertificateDetails,
@@ -402,7 +402,7 @@ def make_report(outputs: TreeOutputs, criterion: Criterion, *, interval: bool = 
 def report_on_estimate(criterion: Criterion, estimate: Estimate, available: int, source: str, **more: Any) -> Report:
     """A report on an estimate; ``more`` are further fields of `Report`."""
     report = Report(criterion, estimate, available, source, warnings=estimate.warnings, **more)
-    if estimate.problem is not None or not has_interval(report):
+    if estimate.problem is not None or not estimate.has_interval:
         return report
     low, high = (estimate.curve.size_quantile(criterion.level, share) for share in (TAIL, 1.0 - TAIL))
     return replace(report, interval=(min(low, estimate.n_trees), max(high, estimate.n_trees)))
@@ -418,17 +418,11 @@ def _estimated(counted: TreeOutputs, criterion: Criterion, *, interval: bool = T
     return estimator(counted, criterion) if interval else estimator(counted, criterion, interval=False)
 
 
-def has_interval(report: Report) -> bool:
-    """Whether a report in training has been estimated with its interval."""
-    curve = report.estimate.curve
-    return not isinstance(curve, LossCurve) or len(curve.replicates) > 0
-
-
 def completed(report: Report) -> Report:
     """The report with its interval, with other losses, and with the warnings that follow from all of them."""
     outputs = report.outputs
     if outputs is not None:
-        if not has_interval(report):
+        if not report.estimate.has_interval:
             estimated = make_report(outputs, report.criterion)
             report = replace(report, estimate=estimated.estimate, interval=estimated.interval)
         report = replace(report, others=_other_losses(report.criterion, outputs))

@@ -154,7 +154,7 @@ def _sums_of_folds(parts: Sequence[tuple[Int64s, TreeOutputs]], counts: NDArray[
     scores = replace(Scores.nothing(len(scored), joined.n_scores), rows=None if len(scored) == len(counts) else scored)
     for name in ("n_votes", "mean", "scatter"):
         getattr(scores, name)[places] = getattr(joined, name)
-    return Sums(counts, scores, PartSums.of_forests([fold.parts for fold in sums], numbers))
+    return Sums(counts, scores, (PartSums.of_forests([fold.parts for fold in sums], numbers),))
 
 
 def _votes_of_folds(parts: Sequence[tuple[Int64s, TreeOutputs]], classes: NDArray[Any], n_rows: int) -> Votes:

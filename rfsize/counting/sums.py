@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any, TypeVar
 
 import numpy as np
@@ -68,13 +68,15 @@ def leading(mean: Floats, cut: float) -> Int64s:
     return np.asarray((mean >= top - _LEVEL * np.abs(top)).argmax(axis=-1), dtype=np.int64)
 
 
-# The records below hold arrays with one entry for each row, and may hold such records.
+# The records below hold arrays with one entry for each row, and may hold such records, or several of them.
 
 
 def _contents(record: Any) -> dict[str, Any]:
     """The arrays of a record and the records in it, by name."""
     values = {field.name: getattr(record, field.name) for field in fields(record)}
-    return {name: value for name, value in values.items() if isinstance(value, np.ndarray) or is_dataclass(value)}
+    return {
+        name: value for name, value in values.items() if isinstance(value, np.ndarray | tuple) or is_dataclass(value)
+    }
 
 
 def where(record: _Record, rows: Any) -> _Record:
@@ -91,6 +93,8 @@ def stacked(records: Sequence[_Record]) -> _Record:
         return records[0]
     if isinstance(records[0], np.ndarray):
         return np.concatenate(records)  # type: ignore[arg-type, return-value]
+    if isinstance(records[0], tuple):
+        return tuple(map(stacked, zip(*records, strict=True)))  # type: ignore[arg-type, return-value]
     joined: Any = {name: stacked([getattr(record, name) for record in records]) for name in _contents(records[0])}
     return replace(records[0], **joined)  # type: ignore[type-var]
 
@@ -340,19 +344,6 @@ class PartSums:
         kept = where(self, rows[self.rows])
         return replace(kept, rows=number[kept.rows], of=int(np.count_nonzero(rows)))
 
-    def blocks(self, counts: NDArray[np.int32], scores: Scores) -> Blocks:
-        """Sums over blocks of the trees, beside the votes and scores of all trees on all rows."""
-        n_rows, n_parts, n_scores = self.total.shape
-        n_bags, n_first = self.n_scored.shape[2], N_FIRST if n_parts == self.n_trees else 0
-        total, squares = np.zeros((2, n_rows, N_BLOCKS, n_scores))
-        n_scored, counted = np.zeros((n_rows, N_BLOCKS, n_bags), np.int32), np.zeros((n_rows, n_bags), np.int64)
-        first = np.zeros((n_rows, n_first, n_scores))
-        of_parts = np.ascontiguousarray(self.total), np.ascontiguousarray(self.n_scored)
-        _core.deal_parts(*of_parts, total, squares, n_scored, first, counted)
-        counts, scores = counts[self.rows], scores.take(np.searchsorted(scores.number, self.rows))
-        of_blocks = total, squares, n_scored, first, counted
-        return Blocks(self.rows, counts, scores, self.votes, *of_blocks, self.n_trees, self.forest)
-
 
 @dataclass(frozen=True, eq=False)
 class Sums:
@@ -364,15 +355,15 @@ class Sums:
         Votes for each class; no columns for regression.
     scores : Scores
         Scores before the link, of the rows whose scores are kept.
-    parts : PartSums
-        Sums over parts of the forest on some of the rows.
+    pieces : tuple of PartSums
+        Sums over parts of the forest on some of the rows, of trees that were counted one after another.
     means : Means or None
         Mean scores of all rows, if they are kept.
     """
 
     counts: NDArray[np.int32]
     scores: Scores
-    parts: PartSums
+    pieces: tuple[PartSums, ...]
     means: Means | None = None
 
     @classmethod
@@ -390,19 +381,41 @@ class Sums:
         total = np.zeros((len(number), n_parts, n_scores))
         n_scored = np.zeros((len(number), n_parts, n_bags), np.uint16)
         parts = PartSums(number, n_rows, n_trees, votes, total, n_scored)
-        return cls(np.zeros((len(own), n_classes), np.int32), scores, parts)
+        return cls(np.zeros((len(own), n_classes), np.int32), scores, (parts,))
+
+    @cached_property
+    def parts(self) -> PartSums:
+        """Sums over parts of the forest in one piece."""
+        return reduce(PartSums.plus, self.pieces)
 
     @cached_property
     def blocks(self) -> Blocks:
         """Sums over blocks of the trees, for estimates."""
-        return self.parts.blocks(self.counts, self.scores)
+        (n_rows, n_parts, n_scores), n_bags = self.pieces[0].total.shape, self.pieces[0].n_scored.shape[2]
+        n_first = N_FIRST if n_parts == self.pieces[0].n_trees else 0
+        total, squares = np.zeros((2, n_rows, N_BLOCKS, n_scores))
+        n_scored, counted = np.zeros((n_rows, N_BLOCKS, n_bags), np.int32), np.zeros((n_rows, n_bags), np.int64)
+        first, votes, n_trees = np.zeros((n_rows, n_first, n_scores)), np.zeros_like(self.pieces[0].votes), 0
+        for piece in self.pieces:
+            of_parts = np.ascontiguousarray(piece.total), np.ascontiguousarray(piece.n_scored)
+            _core.deal_parts(*of_parts, n_trees % N_BLOCKS, total, squares, n_scored, first, counted)
+            votes += np.roll(piece.votes, n_trees % N_BLOCKS, axis=1)
+            n_trees += piece.n_trees
+        rows, forest = self.pieces[0].rows, self.pieces[0].forest
+        counts, scores = self.counts[rows], self.scores.take(np.searchsorted(self.scores.number, rows))
+        return Blocks(rows, counts, scores, votes, total, squares, n_scored, first, counted, n_trees, forest)
 
     def take(self, rows: Bools) -> Sums:
         """The sums on the rows of a mask."""
         scores = self.scores.take(rows[self.scores.number])
         number = None if self.scores.rows is None else (np.cumsum(rows) - 1)[scores.number]
-        return Sums(self.counts[rows], replace(scores, rows=number), self.parts.take(rows))
+        pieces = tuple(piece.take(rows) for piece in self.pieces)
+        return Sums(self.counts[rows], replace(scores, rows=number), pieces)
 
     def plus(self, other: Sums) -> Sums:
         """The sums of the trees of both, on the same rows."""
-        return Sums(self.counts + other.counts, self.scores.plus(other.scores), self.parts.plus(other.parts))
+        pieces = tuple(piece for piece in (*self.pieces, *other.pieces) if piece.n_trees) or self.pieces
+        n_trees, of = sum(piece.n_trees for piece in pieces), self.pieces[0].of
+        if n_trees > rows_and_parts(of, 1, self.scores.n_scores)[1]:  # where trees are few, nothing is copied
+            pieces = (reduce(PartSums.plus, pieces),)
+        return Sums(self.counts + other.counts, self.scores.plus(other.scores), pieces)

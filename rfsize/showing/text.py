@@ -260,7 +260,8 @@ def _needed(report: Report, trees: str) -> str:
     if report.estimate.is_bound:
         return f"{trees} {are} {how_likely(report)}not enough: up to {needed} may be needed"
     low, high = map(_roughly, report.interval)
-    needed = f"about {in_words(_roughly(report.n_trees))} are needed (95 % interval {from_to((low, high))})"
+    needed = f"about {in_words(_roughly(report.n_trees))} are needed"
+    needed += f" (95 % interval {from_to((low, high))})" if report.estimate.has_interval else ""
     return f"{trees} {are} {how_likely(report)}not enough: {needed}"
 
 

@@ -166,6 +166,11 @@ class Estimate:
     warnings: tuple[Caution, ...] = ()
     details: Any = None
 
+    @property
+    def has_interval(self) -> bool:
+        """Whether it tells an interval; training does without where it decides nothing."""
+        return not isinstance(self.curve, LossCurve) or len(self.curve.replicates) > 0
+
 
 def is_brief(criterion: Criterion, n_rows: int) -> bool:
     """Whether fewer draws are enough: of a loss that is only reported beside another, on so many rows that they cost.

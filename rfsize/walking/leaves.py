@@ -157,9 +157,10 @@ def checked_walk(model: Model, rows: Rows) -> NativeWalk:
 def _sample(rows: Rows) -> Any:
     """Evenly spaced rows in memory from the first to the last, and rows with missing values found at several places."""
     read, n_rows = ForwardReader(rows).read, rows.n_rows
-    numbers = [np.linspace(0, n_rows - 1, _ROWS_COMPARED).astype(np.int64)]
-    for start in np.linspace(0, max(n_rows - _ROWS_PER_PLACE, 0), _ROWS_COMPARED // _ROWS_OF_PLACE).astype(np.int64):
-        values = read(int(start), int(min(start + _ROWS_PER_PLACE, n_rows)))
+    numbers, n_places = [np.linspace(0, n_rows - 1, _ROWS_COMPARED).astype(np.int64)], _ROWS_COMPARED // _ROWS_OF_PLACE
+    step = min(_ROWS_PER_PLACE, -(-n_rows // n_places))
+    for start in np.linspace(0, n_rows - step, n_places).astype(np.int64):
+        values = read(int(start), int(start) + step)
         if isinstance(values, np.ndarray):
             numbers.append(start + np.flatnonzero(np.isnan(values).any(axis=1))[:_ROWS_OF_PLACE])
     return rows.pick(np.unique(np.concatenate(numbers))).source
