@@ -83,10 +83,10 @@ _STEP = 1e-4  # of derivatives
 class Law(NamedTuple):
     """The expected loss c/(T + d) of a forest of T trees."""
 
-    c: float
+    c: Any  # a number, or an array for several quantiles
     d: float
 
-    def loss(self, n_trees: float) -> float:
+    def loss(self, n_trees: float) -> Any:
         """Expected loss of ``n_trees`` trees."""
         return self.c / (n_trees + self.d)
 
@@ -151,27 +151,26 @@ class MetricLoss:
         halves = self.measured[-1]
         return halves.loss < -_SIGNIFICANT * halves.error
 
-    def at(self, quantile: float) -> Law:
+    def at(self, quantile: float | Floats) -> Law:
         """The law at a quantile of c; if the loss is not significant, 0 below the median."""
-        z = float(ndtri(quantile))
+        z = ndtri(quantile)
         if self.is_significant:
-            return Law(self.law.c * math.exp(self.error * z), self.law.d)
-        if quantile < 0.5:
-            return Law(0.0, 0.0)
+            return Law(self.law.c * np.exp(self.error * z), self.law.d)
         by_size = [measured.at(z) / (1.0 / measured.n_trees - 1.0 / measured.against) for measured in self.measured]
-        return Law(max(0.0, *by_size), 0.0)
+        return Law(np.where(np.less(quantile, 0.5), 0.0, np.max(by_size, axis=0, initial=0.0)), 0.0)
 
-    def loss(self, n_trees: int | Int64s, quantile: float = 0.5) -> Floats:
-        """The expected loss of ``n_trees`` trees, or a quantile of it; more trees never lose more."""
-        law, trees = self.at(quantile), np.asarray(n_trees, dtype=np.float64)
-        z, (*smaller, halves) = float(ndtri(quantile)), self.measured
+    def loss(self, n_trees: int | Int64s, quantile: float | Floats = 0.5) -> Floats:
+        """The expected loss of ``n_trees`` trees, or quantiles of it, shape (…, n_sizes); more trees never lose more."""
+        law, z, trees = self.at(quantile), ndtri(quantile), np.asarray(n_trees, dtype=np.float64)
+        *smaller, halves = self.measured
         measured = [of_size.at(z) + law.loss(of_size.against) for of_size in smaller]
         # Measured sizes, smallest first, up to halves, lose no less than larger ones.
         sizes = np.array([of_size.n_trees for of_size in self.measured])
         losses = np.maximum.accumulate([law.loss(halves.n_trees), *measured[::-1]])[::-1]
-        between = np.interp(1.0 / trees, 1.0 / sizes[::-1], losses[::-1])
-        below = losses[0] * sizes[0] / trees
-        return np.where(trees < sizes[0], below, np.where(trees < sizes[-1], between, law.c / (trees + law.d)))
+        shares = [np.interp(1.0 / trees, 1.0 / sizes[::-1], of_size[::-1]) for of_size in np.eye(len(sizes))]
+        below = np.multiply.outer(losses[0] * sizes[0], 1.0 / trees)
+        above = np.multiply.outer(law.c, 1.0 / (trees + law.d))
+        return np.where(trees < sizes[0], below, np.where(trees < sizes[-1], losses.T @ np.array(shares), above))
 
     def size(self, tolerance: float, quantile: float = 0.5) -> int | float:
         """The smallest size within the tolerance; not below the smallest measured size."""

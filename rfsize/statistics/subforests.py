@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -186,7 +186,7 @@ class SubforestLoss(NamedTuple):
     error: float
     against: float
 
-    def at(self, z: float) -> float:
+    def at(self, z: Any) -> Any:
         """The loss so many standard errors away from the measured one, or from 0 if smaller forests seem better."""
         return max(0.0, self.loss) + z * self.error
 
