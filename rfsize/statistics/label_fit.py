@@ -136,13 +136,15 @@ class Fit:
             return law(_nearest(distance), sizes, of_votes=self.of_votes)[:, 0] * factor
         nearest, of_points = _nearest(distance), self._law(sizes)[:, 0]
         cells = distance if isinstance(distance, VoteCells) else MarginCells.of_rows(nearest, distance.n_trees)
-        loss = np.empty(len(cells.rows))
+        # Rows with the same votes, or margins that are only long, have the same loss.
+        _, first, same = np.unique(np.column_stack(cells[:2]), axis=0, return_index=True, return_inverse=True)
+        loss = np.empty(len(first))
         for start in range(0, len(loss), _ROWS_PER_BLOCK):
-            block: Any = (*(of[start : start + _ROWS_PER_BLOCK] for of in cells[:-1]), cells.folded)
+            block: Any = (*(of[first[start : start + _ROWS_PER_BLOCK]] for of in cells[:-1]), cells.folded)
             log_likelihood = type(cells)(*block).log_likelihood(self.density.fractions)
             mass = np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True)) * self.mass
             loss[start : start + len(mass)] = mass @ of_points / mass.sum(axis=1)
-        return np.asarray(loss * factor)
+        return np.asarray(loss[same.ravel()] * factor)
 
     def why_infinite(self, level: float) -> str | None:
         """Why no size reaches the level, if rows are exactly tied; None if they are not."""
