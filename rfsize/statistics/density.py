@@ -48,7 +48,7 @@ _LEVEL = 1e-3  # precision of the coefficients' common level, on which f does no
 
 _STEPS, _TOLERANCE = 50, 1e-6  # of Newton's method, in log-likelihood
 _ROUGHLY, _LIKELY = 1e-2, 0.2  # tolerance of repeated fits; least relative weight that is fitted
-_UNLIKELY = 1e-6  # relative weight at which smaller strengths, which take far more steps, no longer count
+_UNLIKELY = 1e-6  # relative weight below which smaller strengths, which take far more steps, are left out
 _PROPOSED = 4  # proposed draws for each draw that is kept
 # More rows than this count as this number. Cells and noise are approximations whose error no single row shows, but ten
 # million rows together do: a wrong density, bent everywhere, would then explain them better than the right one.
@@ -231,8 +231,8 @@ def fit_density(cells: Cells, *, with_draws: bool = True) -> Density:
         fits.append(_maximised(likelihood, strength * penalty + _LEVEL * np.eye(len(penalty)), coefficients))
         coefficients = fits[-1].coefficients
         evidence = np.append(evidence, fits[-1].evidence - 0.5 * math.log(strength) ** 2)
-        if evidence[-1] < evidence.max() + math.log(_UNLIKELY):
-            break
+        if len(fits) > 1 and 2.0 * evidence[-1] - evidence[-2] < evidence.max() + math.log(_UNLIKELY):
+            break  # the evidence is concave, and that of the next strength is less than this
     weights = softmax(evidence)
     of_fits = np.stack([fitted.coefficients for fitted in fits])
     drawn = _draws(likelihood, fits, weights) if with_draws else of_fits[:0]
