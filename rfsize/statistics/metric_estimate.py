@@ -59,10 +59,11 @@ def estimate_metric(outputs: TreeOutputs, criterion: Criterion, *, interval: boo
     if criterion.tolerance is not None and not (lacks or problem):
         n_trees = loss.size(criterion.tolerance, loss.central)
     clipped, n_kept = clipped_rows(metric), int(min(n_trees, outputs.n_trees))
-    share = 0.0 if clipped is None else mean_of_subforests(outputs, clipped, n_kept)
-    replicates = [loss.loss(SIZES, float(probability)) for probability in _PROBABILITIES if interval]
+    is_silent = clipped is None or criterion.tolerance is None  # beside another loss there are no warnings
+    share = 0.0 if is_silent else mean_of_subforests(outputs, clipped, n_kept)
+    probabilities = _PROBABILITIES if interval else _PROBABILITIES[:0]
     return Estimate(
-        LossCurve(SIZES, loss.loss(SIZES, loss.central), np.reshape(replicates, (-1, len(SIZES)))),
+        LossCurve(SIZES, loss.loss(SIZES, loss.central), loss.loss(SIZES, probabilities)),
         n_trees,
         n_rows=loss.n_rows,
         n_dropped=loss.n_dropped,
