@@ -2,7 +2,7 @@
 
     python benchmarks/growing.py BreastCancer.csv.gz Ionosphere.csv.gz Vehicle.csv.gz DNA.csv.gz spam.csv.gz
     python benchmarks/growing.py --cost
-    python benchmarks/growing.py --cost --rows 20000 --trees 300 --leaves 31
+    python benchmarks/growing.py --cost --rows 20000 --trees 300 --leaves 31 [--data [--metric auc]]
 
 Each file is a table with the features first and the class in its last column, named target; without one, 1,500 rows of
 twonorm are drawn. Four fifths of the rows train. For each of a few seeds, and for majority vote and averaged scores,
@@ -15,7 +15,7 @@ of T* of 5000 trees. At least 100 trees are trained.
 --rows, with and without the callback, alternate; with --data it gets the rows. Alpha is out of reach, so no training
 stops early. CPU time is valid with OMP_NUM_THREADS=1 and OMP_WAIT_POLICY=PASSIVE, without which threads of LightGBM
 that wait use the processor. Two equal trainings differ by several per cent, so the CPU time inside the callback is
-measured too, as a share of the training around it.
+measured too, as a share of the training around it. Then the least CPU time of `rfsize.size` out of bag.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ import numpy as np
 from problems import Rows, forest, interactions, mean_and_error, parser, print_head, print_line, split, tables, twonorm
 
 import rfsize
+
+SIZES: dict[str, dict[str, Any]] = {"labels": {}, "labels, with y": {}, "AUC": {"metric": "auc", "tolerance": 0.001}}
 
 Stop = tuple[float, float, float]  # T* at which a training stopped, trees trained by then, T* of the large forest
 
@@ -85,9 +87,10 @@ class Timed(rfsize.SizeCallback):
 def print_cost(options: argparse.Namespace) -> None:
     """Print what the callback adds to wall and CPU time, and its own share of it."""
     X, y = interactions(options.rows, np.random.default_rng(0))
-    ratios, shares = [], []
+    ratios, shares, given = [], [], {"data": X if options.data else None}
+    given |= {"alpha": 0.999999} if options.metric == "labels" else {"metric": options.metric, "tolerance": 1e-7}
     for _ in range(options.repetitions):
-        callback = Timed(alpha=0.999999, data=X if options.data else None)
+        callback = Timed(**given)
         seconds = []
         for callbacks in ([], [callback]):
             model = forest("LightGBM", options.trees, 0, leaves=options.leaves, n_jobs=-1)
@@ -99,13 +102,20 @@ def print_cost(options: argparse.Namespace) -> None:
     wall, cpu = np.median(ratios, axis=0)
     print(f"SizeCallback adds {wall:.1%} of wall time, {cpu:.1%} of CPU time (medians of {len(shares)} pairs)")
     print(f"The callback itself takes {np.median(shares):.1%} of CPU time")
+    for what, criterion in SIZES.items():
+        seconds = []
+        for _ in range(options.repetitions):
+            start = time.process_time()
+            rfsize.size(model, X, None if what == "labels" else y, oob=True, **criterion)
+            seconds.append(time.process_time() - start)
+        print(f"size by {what} takes {min(seconds):.2f} s of CPU time")
 
 
 def main() -> None:
     """Print where training stops, or what the callback costs."""
     numbers = {"alpha": 0.99, "repetitions": 5, "trees": 0, "rows": 100_000, "leaves": 255}
-    flags = {"cost": False, "data": False}
-    options = parser(__doc__, tables=True, frameworks=("LightGBM", "XGBoost"), **numbers, **flags).parse_args()
+    others = {"cost": False, "data": False, "metric": "labels"}
+    options = parser(__doc__, tables=True, frameworks=("LightGBM", "XGBoost"), **numbers, **others).parse_args()
     options.trees = options.trees or (1000 if options.cost else 5000)
     warnings.simplefilter("ignore", rfsize.exceptions.RfsizeWarning)
     (print_cost if options.cost else print_stops)(options)

@@ -160,7 +160,7 @@ class MetricLoss:
         return Law(np.where(np.less(quantile, 0.5), 0.0, np.max(by_size, axis=0, initial=0.0)), 0.0)
 
     def loss(self, n_trees: int | Int64s, quantile: float | Floats = 0.5) -> Floats:
-        """The expected loss of ``n_trees`` trees, or quantiles of it, shape (…, n_sizes); more trees never lose more."""
+        """The expected loss of ``n_trees`` trees, or quantiles of it, (…, n_sizes); more trees never lose more."""
         law, z, trees = self.at(quantile), ndtri(quantile), np.asarray(n_trees, dtype=np.float64)
         *smaller, halves = self.measured
         measured = [of_size.at(z) + law.loss(of_size.against) for of_size in smaller]

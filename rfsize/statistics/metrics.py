@@ -98,13 +98,6 @@ def value_or_nan(metric: Metric, rows: Int64s, predicted: Floats) -> float:
     return value if math.isfinite(value) else math.nan
 
 
-def influence_of(metric: Metric, rows: Int64s, predicted: Floats) -> Floats | None:
-    """What each of the rows adds to the metric; None if there is no formula."""
-    if metric.influence is None:
-        return None
-    return metric.influence(metric.truth[rows], predicted, metric.weight[rows])
-
-
 def _of_means(name: str, by_row: ByRow, *, form: str = "mean") -> Metric:
     """A metric that depends on the mean of one number per row.
 

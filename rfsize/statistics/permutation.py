@@ -32,7 +32,7 @@ from rfsize.counting.task import seen_mask
 from rfsize.exceptions import FewVotesError, NotAForestError
 from rfsize.models.rows import ForwardReader, Rows
 from rfsize.statistics.curve import SEED, TAIL, LossCurve
-from rfsize.statistics.metrics import Metric, influence_of, value_of, values_of
+from rfsize.statistics.metrics import Metric, value_of, values_of
 from rfsize.statistics.named_metrics import predictions_for
 from rfsize.statistics.row_errors import without_groups
 from rfsize.statistics.subforests import GROUPS_OF_MANY
@@ -235,8 +235,9 @@ def _evaluation(
         of_halves = np.where(n_of_halves > 0, np.tensordot(halves, total, axes=1) / np.maximum(n_of_halves, 1), mean)
         predicted, by_half = predictions(mean), predictions(of_halves)
         first, second = np.split(values_of(metric, rows, by_half), 2)
-        by_row = influence_of(metric, rows, predicted)
-        if by_row is None:
+        if metric.influence is not None:
+            by_row = metric.influence(metric.truth[rows], predicted, metric.weight[rows])
+        else:
             by_row = np.array([value_of(metric, rows[part], predicted[part]) for part in parts])
         return value_of(metric, rows, predicted), contrasts.T @ (first - second) / 2.0, by_row
 
