@@ -40,7 +40,7 @@ from rfsize.models.estimators import allows_nan
 from rfsize.models.framework import read_model
 from rfsize.models.link import Link
 from rfsize.models.model import Forest, Model, Wrapper, wrapped_by
-from rfsize.models.streams import stream_of
+from rfsize.models.rows import stream_of
 
 FORESTS = (RandomForestClassifier, RandomForestRegressor, ExtraTreesClassifier, ExtraTreesRegressor, *BAGGING)
 # Where models of scikit-learn keep the model inside them, which alone is a tree ensemble.

@@ -21,8 +21,8 @@ from rfsize._util import (
     whole,
 )
 from rfsize.api.report import Report, report_on_estimate
+from rfsize.counting.collect import refuse_training_rows
 from rfsize.counting.task import Task, check_truth
-from rfsize.counting.training_rows import refuse_training_rows
 from rfsize.exceptions import NotAForestError
 from rfsize.models.framework import read_to_cut
 from rfsize.models.model import Forest, Model, first_trees, learning_rate_of

@@ -14,8 +14,7 @@ from rfsize import _core
 from rfsize._util import Bools, Floats, Int64s, each_range
 from rfsize.counting.groups import NO_GROUPS, GroupInbag, Groups
 from rfsize.counting.sums import N_BLOCKS, Means, Scores, Sums, stacked
-from rfsize.counting.task import BagCheck, Batch, Pass, Task, in_parts
-from rfsize.counting.training_rows import added_up
+from rfsize.counting.task import BagCheck, Batch, Pass, Task, added_up, in_parts
 from rfsize.counting.votes import two_leaders
 from rfsize.models.bags import Bags
 from rfsize.models.ensemble import LeafIds

@@ -21,8 +21,7 @@ from rfsize.exceptions import NotAForestError
 from rfsize.models.estimators import TrainingData, checked_target, is_regression, tree_counts
 from rfsize.models.framework import read_forest, training_of
 from rfsize.models.model import with_classes
-from rfsize.models.rows import n_rows_of, plain_rows, rows_at
-from rfsize.models.streams import stream_of
+from rfsize.models.rows import n_rows_of, plain_rows, rows_at, stream_of
 
 Fold = tuple[Int64s, Int64s]
 """Numbers of the rows to train on, and of the rows held out."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,21 @@ from rfsize.models.link import Predictor
 from rfsize.models.model import Forest, Model
 from rfsize.models.rows import DistributedRows, Rows, lies_elsewhere
 from rfsize.walking.leaves import Lookup, leaf_lookup
+
+# "scores": the scores of each tree before the link, shape (rows, T, n_scores). "partial scores": those that the first
+# 1, …, T trees predict together. "values": the leaf values that the framework adds up, in its precision, in the same
+# shape. "votes": the class index that each tree votes for, shape (rows, T).
+Outputs = Literal["scores", "partial scores", "values", "votes"]
+
+Total = TypeVar("Total")
+
+# Reads a block of outputs. Takes the outputs, and the numbers of the block's rows among all rows.
+Read = Callable[[NDArray[Any], Int64s], Total]
+
+# Further numbers that calibration holds for each row and score of a tree.
+_CELLS = 6
+
+_WHAT = "scores of trees"  # of a progress bar
 
 
 class BagCheck:
@@ -282,6 +297,34 @@ def _work_there(rows: range, X: Any, work: Callable[..., Any], forest: Model, n_
     *sent, bags, group_inbag = rest
     walk = Pass(forest, len(rows), leaf_lookup(forest, forest.open(X), n_rows), bags, group_inbag)
     return work(walk, rows, *sent)
+
+
+def added_up(task: Task, outputs: Outputs, read: Read[Total], nothing: Callable[[], Total]) -> Total:
+    """Call ``read`` on each block of outputs, in the order of the rows, and add up what it returns.
+
+    ``nothing`` makes the total to start from. Rows on workers are read there, so then ``read`` and ``nothing`` must be
+    picklable.
+    """
+    total: Any = nothing()
+    for part in in_parts(task, _add_up, task.threshold, outputs, read, nothing, what=_WHAT):
+        total += part
+    return total
+
+
+def _add_up(
+    walk: Pass, rows: range, threshold: float, outputs: Outputs, read: Read[Any], nothing: Callable[[], Any]
+) -> Any:
+    forest, total = walk.forest, nothing()
+    of_leaves: dict[Outputs, Callable[[LeafIds], NDArray[Any]]] = {
+        "scores": lambda leaves: leaves.scores,
+        "partial scores": forest.partial_scores,
+        "values": forest.leaf_values,
+        "votes": forest.leaf_class(threshold),
+    }
+    for batch in walk.batches(_WHAT, cells=_CELLS * forest.n_members * forest.n_scores):
+        number = np.arange(rows.start + batch.rows.start, rows.start + batch.rows.stop)
+        total += read(of_leaves[outputs](batch.leaves), number)
+    return total
 
 
 def check_truth(task: Task) -> None:

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -17,7 +18,7 @@ from scipy.sparse import issparse
 from rfsize._util import Int64s
 from rfsize.models.bags import Layout
 from rfsize.models.columns import Columns, Read, checked, coded_numbers, coders_of, encoder, frame_of, places_of
-from rfsize.models.streams import Stream, stream_of
+from rfsize.models.streams import Stream, batches_of, dataset_at, of_batches, of_files, of_sequences
 
 _ADVICE = "leave such columns out, or convert them to numbers"
 
@@ -189,6 +190,22 @@ def open_rows(X: Any, columns: Columns | None = None) -> Rows:
     chunk, names = _chunk(X, columns, 0)
     is_encoded = not (hasattr(X, "num_row") or _reads_itself(columns))
     return Rows(chunk.n_rows, _shape(X)[1], names, lambda: iter([chunk]), X, columns, is_encoded=is_encoded)
+
+
+def stream_of(X: Any) -> Stream | None:
+    """The stream of a source that is read in chunks; None for rows in memory."""
+    if isinstance(X, (str, Path)):
+        return of_files(dataset_at(Path(X)))
+    if hasattr(X, "shape"):  # in a table, any attribute can be a column
+        return None
+    if hasattr(X, "get_fragments"):  # a dataset of Arrow
+        return of_files(X)
+    parts = X if isinstance(X, (list, tuple)) else [X]
+    if parts and all(hasattr(part, "batch_size") and hasattr(part, "__getitem__") for part in parts):
+        return of_sequences(parts)
+    if isinstance(X, (list, tuple)) and X and all(len(getattr(part, "shape", ())) == 2 for part in X):
+        return of_batches(lambda: iter(parts))
+    return of_batches(lambda: batches_of(X)) if hasattr(X, "next") and hasattr(X, "reset") else None
 
 
 def _opened(stream: Stream, X: Any, columns: Columns | None) -> Rows:

@@ -33,23 +33,7 @@ class Stream:
     tables: Callable[[list[str] | None], Iterator[Any]]
 
 
-def stream_of(X: Any) -> Stream | None:
-    """The stream of a source that is read in chunks; None for rows in memory."""
-    if isinstance(X, (str, Path)):
-        return of_files(dataset_at(Path(X)))
-    if hasattr(X, "shape"):  # in a table, any attribute can be a column
-        return None
-    if hasattr(X, "get_fragments"):  # a dataset of Arrow
-        return of_files(X)
-    parts = X if isinstance(X, (list, tuple)) else [X]
-    if parts and all(hasattr(part, "batch_size") and hasattr(part, "__getitem__") for part in parts):
-        return _of_sequences(parts)
-    if isinstance(X, (list, tuple)) and X and all(len(getattr(part, "shape", ())) == 2 for part in X):
-        return _of_batches(lambda: iter(parts))
-    return _of_batches(lambda: _batches_of(X)) if hasattr(X, "next") and hasattr(X, "reset") else None
-
-
-def _of_sequences(sequences: Sequence[Any]) -> Stream:
+def of_sequences(sequences: Sequence[Any]) -> Stream:
     """The rows of LightGBM's ``Sequence`` objects, one after another."""
     lengths = [len(rows) for rows in sequences]
     if 0 in lengths:
@@ -65,7 +49,7 @@ def _of_sequences(sequences: Sequence[Any]) -> Stream:
     return Stream(sum(lengths), width, None, tables)
 
 
-def _of_batches(batches: Callable[[], Iterator[Any]]) -> Stream:
+def of_batches(batches: Callable[[], Iterator[Any]]) -> Stream:
     """The rows of tables in memory, or of an iterator of them; a first pass counts the rows."""
     n_rows, width, names = 0, 0, None
     for batch in batches():
@@ -81,7 +65,7 @@ def _of_batches(batches: Callable[[], Iterator[Any]]) -> Stream:
     return Stream(n_rows, width, names, lambda _: batches())
 
 
-def _batches_of(source: Any) -> Iterator[Any]:
+def batches_of(source: Any) -> Iterator[Any]:
     """The batches of an `xgboost.DataIter`."""
     source.reset()
     given: list[Any] = []

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize._util import Bools, Caution, Floats, Int64s, how_many
+from rfsize.counting.collect import training_rows_error
 from rfsize.counting.outputs import TreeOutputs, predictor_of, task_of, voting_of
-from rfsize.counting.task import Task
-from rfsize.counting.training_rows import added_up, training_rows_error
+from rfsize.counting.task import Task, added_up
 from rfsize.counting.votes import running_majority
 from rfsize.exceptions import NotConvergedWarning, TrainingRowsWarning
 from rfsize.models.link import Predictor

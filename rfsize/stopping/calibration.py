@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from rfsize import _core
 from rfsize._util import Bools, Floats, Int64s, how_many
-from rfsize.counting.task import Task
-from rfsize.counting.training_rows import Outputs, Read, added_up
+from rfsize.counting.task import Outputs, Read, Task, added_up
 from rfsize.statistics.certify import Certificate, ClassCounts, RiskTarget, fewest_rows
 from rfsize.stopping.rules import CHECK_EVERY, Rule, checked_trees, leads
 from rfsize.stopping.scores import IntervalRule, SumScale, predicted_labels, predicted_numbers

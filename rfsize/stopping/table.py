@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from rfsize._files import require
 from rfsize._util import MAX_CLASSES, choice, give, how_many, in_percent, refuse_unused, warn, whole
+from rfsize.counting.collect import refuse_training_rows
 from rfsize.counting.outputs import TreeOutputs
 from rfsize.counting.task import Task
-from rfsize.counting.training_rows import refuse_training_rows
 from rfsize.counting.votes import Votes
 from rfsize.exceptions import LabelsOnlyWarning, NotAForestError
 from rfsize.models.framework import read_model

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rfsize._util import give, how_many, in_percent, progress_bar, refuse_unused, sample_weights, share
 from rfsize.api.report import Report, completed, make_report, with_warnings
-from rfsize.counting.collect import outputs_in_training, outputs_of
+from rfsize.counting.collect import outputs_in_training, outputs_of, warning_of_training_rows
 from rfsize.counting.coverage import (
     FEW_OUT_OF_BAG,
     FEWEST_VOTES,
@@ -23,7 +23,6 @@ from rfsize.counting.coverage import (
 from rfsize.counting.groups import check_groups, resolve_groups, warning_of_copies
 from rfsize.counting.outputs import coverage, distinct
 from rfsize.counting.task import Task, check_truth, checked_truth
-from rfsize.counting.training_rows import warning_of_training_rows
 from rfsize.exceptions import FewVotesError, NotAForestError
 from rfsize.models.columns import Columns, frame_of
 from rfsize.models.framework import framework_of, read_forest, training_of
