@@ -18,8 +18,9 @@ below the interval. "Upper(0.8)" is the share of cases with the truth at most th
 interval's ends. "Rms" is the root mean square of log(estimate / truth), where an estimate counts as 100 times the truth
 at most. "Real" is the mean share of labels that forests of the estimated size change, by the truth, over 1 − α, with
 its standard error; "most" are the largest of all, and without a warning. Behind shares stand their 95 % intervals of
-Clopper and Pearson. "Refused" counts forests with too few votes. Lines over several rules of voting or α take estimates
-of one training set as one case. The last lines are over all frameworks, by α and by how many rows get the rarest label.
+Clopper and Pearson. "Refused" counts forests with too few votes or rows. Lines over several rules of voting or α take
+estimates of one training set as one case. The last are over all frameworks, by α and by how many rows get the rarest
+label.
 """
 
 from __future__ import annotations
@@ -102,7 +103,8 @@ def estimates(draw: Draw, framework: str, seed: int, options: argparse.Namespace
                     changed = truth.loss_at(int(min(report.n_trees, theory.MAX_TREES - 1))).value
                     sizes = truth.size_at(alpha), report.n_trees, *report.interval, report.upper(0.8)
                     rows = min(report.estimate.details.label_shares.values()) * report.estimate.n_rows
-                    numbers = *sizes, changed / (1.0 - alpha), float(bool(report.warnings)), rows
+                    if report.estimate.problem is None:
+                        numbers = *sizes, changed / (1.0 - alpha), float(bool(report.warnings)), rows
                 except rfsize.exceptions.FewVotesError:
                     pass
                 yield n_trees, groups or "", voting, average, alpha, *numbers
