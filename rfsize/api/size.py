@@ -103,8 +103,8 @@ def size(
         report says which it is. For a metric, how much worse it may get; a metric has no default.
     average : {"micro", "macro"}, default "micro"
         Average agreement over rows ("micro") or over classes ("macro"). If a class is rare, a few trees give the same
-        labels on nearly all rows, but not on the rows of that class: take "macro". Only for labels, or with
-        ``target="model"``, where "macro" bounds each class separately.
+        labels on nearly all rows, but not on the rows of that class: take "macro". It takes 10 rows of two classes.
+        Only for labels, or with ``target="model"``, where "macro" bounds each class separately.
     target : {"limit", "model"}, optional
         Compare with an unlimited forest, or with all trees of your model. The default is "limit" for a forest, and
         "model" for boosted trees.

@@ -17,9 +17,10 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rfsize import theory
-from rfsize._util import Floats, Int64s, in_percent, whole
+from rfsize._util import Floats, Int64s, how_many, in_percent, printable, whole
 from rfsize.counting.coverage import check_votes, fewest_votes, no_votes_error, problem_of_votes
 from rfsize.counting.outputs import TreeOutputs, coverage, distinct, predictor_of, voting_of, why_no_forest
 from rfsize.counting.sums import Blocks, Scores, leading
@@ -40,6 +41,10 @@ from rfsize.statistics.margins import Sample, measured, without_block
 
 FEWEST_ROWS = 50
 """Rows of a kind, or of a class, from which on they tell something by themselves."""
+
+# Rows that two classes must get, or their mean is no estimate: with fewer, forests of the estimated size changed up to
+# 25 times as many labels as they may; with 10 to 49, at most 2.1 times (docs/measurements.md, macro average).
+_FEWEST_OF_A_CLASS = 10
 
 # The error of estimates exceeds the noise of rows and trees by this factor: the estimate rests on the density at a tie,
 # and on some problems this density is not smooth. Of two classes this was measured on twelve problems that no benchmark
@@ -117,6 +122,8 @@ def estimate_labels(outputs: TreeOutputs, criterion: Criterion, *, interval: boo
         raise no_votes_error(outputs, "the scores of two trees")
     fitted = _fitted(rows, criterion.method, by_class=criterion.average == "macro", with_draws=interval)
     problem, lacks = _problem(outputs, rows)
+    if criterion.average == "macro" and (of_classes := _problem_of_classes(outputs.classes, rows)) is not None:
+        problem, lacks = problem or of_classes, True
 
     def loss(n_trees: int) -> float:
         """The exact mean disagreement, which the curve interpolates."""
@@ -180,6 +187,17 @@ def _problem(outputs: TreeOutputs, rows: LabelRows) -> tuple[str | None, bool]:
     votes_per_row, n_dropped = float(rows.n_trees[rows.used].mean()), int(np.count_nonzero(~rows.used))
     fewest = fewest_votes(len(outputs.classes))
     return problem_of_votes(outputs, votes_per_row, n_dropped, len(rows.used), fewest, rows.has_kinds)
+
+
+def _problem_of_classes(classes: NDArray[Any], rows: LabelRows) -> str | None:
+    """Why the rows tell nothing about the mean over the classes, and what to do; None if two classes have enough."""
+    n_rows = np.bincount(rows.leader[rows.used], minlength=2)
+    label = int(np.argsort(n_rows, kind="stable")[-2])
+    if (few := int(n_rows[label])) >= _FEWEST_OF_A_CLASS or len(classes) < 2:
+        return None
+    text = f"average='macro' takes {_FEWEST_OF_A_CLASS} rows each of two classes, and class {printable(classes[label])}"
+    needed = f"about {math.ceil(n_rows.sum() * _FEWEST_OF_A_CLASS / few):,} rows like these" if few else "more rows"
+    return f"{text} has only {how_many(few, 'row')}: give {needed}"
 
 
 def leading_labels(outputs: TreeOutputs, criterion: Criterion) -> Int64s:

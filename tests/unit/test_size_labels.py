@@ -136,7 +136,7 @@ def test_soft_rows_need_the_scores_of_two_trees() -> None:
 
 
 def test_macro_is_the_mean_over_classes_of_direct_sums() -> None:
-    votes = two_classes(np.array([0, 3, 9, 20, 44] * 6 + [52, 71, 101]), 101)
+    votes = two_classes(np.array([0, 3, 9, 20, 44] * 6 + [52, 71, 101] * 4), 101)
     pi = votes.fractions()[:, 1].tolist()
     report = rfsize.size(votes, average="macro", alpha=0.9, method="plugin")
 
@@ -193,6 +193,14 @@ def test_classes_of_few_rows_are_warned_of_in_a_macro_average() -> None:
     assert [warning.category for warning in few.warnings] == [NotConvergedWarning] * 2  # of 20 rows, and of none
     assert few.enough
     assert not {warning.category for warning in (*many.warnings, *micro.warnings)} & {NotConvergedWarning}
+
+
+@pytest.mark.parametrize("n_rows", [0, 9, 10])
+def test_a_mean_over_classes_takes_rows_of_two(n_rows: int) -> None:
+    votes = rfsize.Votes([[40, 4, 1]] * 300 + [[9, 35, 1]] * n_rows + [[9, 1, 35]] * min(n_rows, 9))
+    report = rfsize.size(votes, alpha=0.9, average="macro")
+    assert report.enough == (n_rows == 10) == math.isfinite(report.n_trees)
+    assert (report.interval == (1, math.inf)) == (n_rows < 10)
 
 
 def test_tied_classes_take_turns() -> None:
