@@ -200,7 +200,7 @@ class SizeCallback:
         with suppress(ValueError):  # too few votes, for example; training warns of it at its end
             if forests is None:
                 self._report = report if report is None or has_interval else completed(report)
-            elif forests.can_tell and not (has_interval and report.available == forests.n_trees):
+            elif forests.n_trees > 1 and not (has_interval and report.available == forests.n_trees):
                 self._report = forests.report(interval=True)
         return self._report
 
@@ -240,7 +240,7 @@ class SizeCallback:
         """Read the newest tree; the final report if training ends with it, and None if it goes on."""
         trees, rule = env.iteration + 1, self._rule
         forests.read(env)
-        logs = self.log_every > 0 and trees % self.log_every == 0 and forests.can_tell
+        logs = self.log_every > 0 and trees % self.log_every == 0 and trees > 1
         if trees < rule.next_size and not logs:
             return None
         report = rule.update(trees, partial(forests.report, interval=logs))
@@ -298,11 +298,6 @@ class _ForestsInTraining:
     def n_trees(self) -> int:
         """Number of trees of each forest."""
         return self._votes[0].n_trees
-
-    @property
-    def can_tell(self) -> bool:
-        """Whether an estimate is possible: some row has at least two scores."""
-        return any(votes.can_tell for votes in self._votes)
 
     def read(self, env: CallbackEnv) -> None:
         """Read the trees just trained, except the first, which were read at once."""
