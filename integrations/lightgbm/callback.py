@@ -94,7 +94,8 @@ class SizeCallback:
     Attributes
     ----------
     report_ : Report or None
-        The estimate from all votes read so far; None before the first votes.
+        The estimate from all votes read so far; None before the first votes. If the rounds ended before T* trees, its
+        interval and other losses are computed when you first read it.
 
     Raises
     ------
@@ -262,6 +263,8 @@ def _is_complete(report: Report) -> bool:
 class _ForestsInTraining:
     """The forest in training, or the forests of a cross-validation, and the votes of their trees."""
 
+    n_trees = 0  # of each forest
+
     def __init__(self, env: CallbackEnv, callback: SizeCallback) -> None:
         if env.begin_iteration > 0:
             raise NotAForestError("SizeCallback begins a forest: take rfsize.grow(params, data, init_model=model)")
@@ -294,13 +297,9 @@ class _ForestsInTraining:
         self.dependence = dependence_of(first)
         give(self.dependence, through="lightgbm")
 
-    @property
-    def n_trees(self) -> int:
-        """Number of trees of each forest."""
-        return self._votes[0].n_trees
-
     def read(self, env: CallbackEnv) -> None:
         """Read the trees just trained, except the first, which were read at once."""
+        self.n_trees = env.iteration + 1
         for votes in self._votes if env.iteration > env.begin_iteration else ():
             votes.read()
 

@@ -337,10 +337,12 @@ class PredictedVotes(VotesInTraining):
         """What consecutive trees score on the rows, if that is known, and which rows they saw."""
         first, n_outputs, link = run[0][0], self.forest.n_scores, self.forest.link
         texts = tree_lines(self.booster.model_to_string(start_iteration=first, num_iteration=len(run)))
-        drawn = None if self._draws is None else self._draws.of_trees(range(first, first + len(run)))
+        drawn = np.zeros((self.n_rows, len(run)), dtype=np.bool_)
+        if self._draws is not None:
+            drawn = self._draws.of_trees(range(first, first + len(run)))
         for place, (tree, before, after) in enumerate(run):
             leaves = [leaves_of(text) for text in texts[place * n_outputs : (place + 1) * n_outputs]]
-            hidden = self._inbag(tree, leaves, None if drawn is None else drawn[:, place])
+            hidden = self._inbag(tree, leaves, np.ascontiguousarray(drawn[:, place]))
             # The finished forest predicts with later trees without splits too, the forest in training without them.
             is_missing = [tree > 0 and value.size == 1 for value, _ in leaves]
             if link.kind == "softmax" and any(is_missing) and not all(is_missing):
@@ -355,11 +357,9 @@ class PredictedVotes(VotesInTraining):
             self.n_bounded = int(np.count_nonzero(self._is_bounded))
             yield score, hidden
 
-    def _inbag(self, tree: int, leaves: Sequence[tuple[Floats, Floats]], drawn: Bools | None) -> Bools:
+    def _inbag(self, tree: int, leaves: Sequence[tuple[Floats, Floats]], inbag: Bools) -> Bools:
         """Which of the rows, or of their groups, the tree saw; `InbagError` if LightGBM counted others."""
-        inbag = np.zeros(self.n_rows, dtype=np.bool_)
-        if drawn is not None:
-            inbag = np.ascontiguousarray(drawn)
+        if self._draws is not None:
             self._is_full = self._is_full or bool(inbag.all())  # LightGBM then draws no other bag
             inbag |= self._is_full
             sizes = {count.sum() for value, count in leaves if value.size > 1}

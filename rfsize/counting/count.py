@@ -80,12 +80,10 @@ def sums_of_scores(scores: Floats, seen: Bools, n_classes: int, cut: float) -> S
         Score above which a tree votes for class 1, if one score decides between two classes.
     """
     sums, leaves = Sums.nothing(len(scores), n_classes, scores.shape[2], scores.shape[1]), LeafIds.of_scores(scores)
+    vote = leaves.table.argmax(axis=1) if leaves.table.ndim > 1 else leaves.table > cut
     batch = Batch(slice(0, len(scores)), leaves, seen[:, :, None])
-
-    def vote(of: LeafIds) -> NDArray[Any]:
-        return of.scores.argmax(axis=2) if of.scores.shape[2] > 1 else of.scores[:, :, 0] > cut
-
-    each_range(partial(_add, sums, batch, leaves.in_double, vote, 0), len(scores), ROWS_PER_THREAD)
+    add = partial(_add, sums, batch, leaves.in_double, lambda taken: vote[taken.leaf[:, :, 0]], 0)
+    each_range(add, len(scores), ROWS_PER_THREAD)
     return sums
 
 

@@ -329,10 +329,9 @@ class PartSums:
         total = np.zeros((len(first.rows), n_parts, n_scores))
         n_scored = np.zeros((len(first.rows), n_parts, n_bags), dtype=np.uint16)
         for part, start in ((first, 0), (second, self.n_trees % most)):
-            n_ahead = min(part.total.shape[1], most - start)  # the others go round to the first parts
-            for own, others in ((total, part.total), (n_scored, part.n_scored)):
-                own[:, start : start + n_ahead] += others[:, :n_ahead]
-                own[:, : others.shape[1] - n_ahead] += others[:, n_ahead:]
+            at = (start + np.arange(part.total.shape[1])) % most  # beyond the last part round to the first
+            total[:, at] += part.total
+            n_scored[:, at] += part.n_scored
         votes = first.votes + np.roll(second.votes, self.n_trees % N_BLOCKS, axis=1)
         return replace(first, n_trees=n_trees, votes=votes, total=total, n_scored=n_scored)
 
