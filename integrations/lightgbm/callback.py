@@ -94,7 +94,8 @@ class SizeCallback:
     Attributes
     ----------
     report_ : Report or None
-        The estimate from all votes read so far; None before the first votes.
+        The estimate from all votes read so far; None before the first votes. If the rounds ended before T* trees, its
+        interval and other losses are computed when you first read it.
 
     Raises
     ------
@@ -200,7 +201,7 @@ class SizeCallback:
         with suppress(ValueError):  # too few votes, for example; training warns of it at its end
             if forests is None:
                 self._report = report if report is None or has_interval else completed(report)
-            elif forests.can_tell and not (has_interval and report.available == forests.n_trees):
+            elif forests.n_trees > 1 and not (has_interval and report.available == forests.n_trees):
                 self._report = forests.report(interval=True)
         return self._report
 
@@ -240,7 +241,7 @@ class SizeCallback:
         """Read the newest tree; the final report if training ends with it, and None if it goes on."""
         trees, rule = env.iteration + 1, self._rule
         forests.read(env)
-        logs = self.log_every > 0 and trees % self.log_every == 0 and forests.can_tell
+        logs = self.log_every > 0 and trees % self.log_every == 0 and trees > 1
         if trees < rule.next_size and not logs:
             return None
         report = rule.update(trees, partial(forests.report, interval=logs))
@@ -261,6 +262,8 @@ def _is_complete(report: Report) -> bool:
 
 class _ForestsInTraining:
     """The forest in training, or the forests of a cross-validation, and the votes of their trees."""
+
+    n_trees = 0  # of each forest
 
     def __init__(self, env: CallbackEnv, callback: SizeCallback) -> None:
         if env.begin_iteration > 0:
@@ -294,18 +297,9 @@ class _ForestsInTraining:
         self.dependence = dependence_of(first)
         give(self.dependence, through="lightgbm")
 
-    @property
-    def n_trees(self) -> int:
-        """Number of trees of each forest."""
-        return self._votes[0].n_trees
-
-    @property
-    def can_tell(self) -> bool:
-        """Whether an estimate is possible: some row has at least two scores."""
-        return any(votes.can_tell for votes in self._votes)
-
     def read(self, env: CallbackEnv) -> None:
         """Read the trees just trained, except the first, which were read at once."""
+        self.n_trees = env.iteration + 1
         for votes in self._votes if env.iteration > env.begin_iteration else ():
             votes.read()
 

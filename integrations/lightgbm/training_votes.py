@@ -7,10 +7,8 @@ score of t trees). The leaf of that value gives the score without rounding, unle
 
 from __future__ import annotations
 
-import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +19,7 @@ from numpy.typing import NDArray
 
 from rfsize._util import Bools, Floats, Int64s
 from rfsize.counting.collect import outputs_of_sums
-from rfsize.counting.count import count, out_of_bag
+from rfsize.counting.count import count, sums_of_scores
 from rfsize.counting.groups import Groups
 from rfsize.counting.outputs import TreeOutputs
 from rfsize.counting.sums import Sums
@@ -29,8 +27,7 @@ from rfsize.counting.task import Task
 from rfsize.exceptions import InbagError
 from rfsize.integrations.lightgbm.bags import Draws, rebuilt_bags
 from rfsize.integrations.lightgbm.model import LightGbmForest, ModelText, forest_of, leaves_of, tree_lines
-from rfsize.models.bags import Bags, Layout
-from rfsize.models.ensemble import LeafIds
+from rfsize.models.bags import Layout
 from rfsize.models.link import Link, Predictor
 from rfsize.models.training import trained_on
 
@@ -198,11 +195,6 @@ class VotesInTraining(ABC):
             If a bag is wrong.
         """
 
-    @property
-    def can_tell(self) -> bool:
-        """Whether some row has the scores of two trees."""
-        return self.n_trees > 1 and bool((self.sums().scores.n_votes > 1).any())
-
     def outputs(self, source: str) -> TreeOutputs:
         """Votes and scores of all trees, with where they come from."""
         forest, groups = self.forest, self.groups.take(self.rows)
@@ -318,14 +310,11 @@ class PredictedVotes(VotesInTraining):
             taken.append(np.atleast_2d(predicted.T)[:, self.rows].copy())
             return "rfsize", 0.0, True
 
-        # The public functions evaluate the metrics of the training too, which takes as long again or longer.
-        number = 0 if self.validation is None else 1 + self.booster.name_valid_sets.index(self.validation)
         if hasattr(self.booster, "_Booster__inner_predict"):
+            number = 0 if self.validation is None else 1 + self.booster.name_valid_sets.index(self.validation)
             take(self.booster._Booster__inner_predict(data_idx=number), self.dataset)
-        elif self.validation is None:
-            self.booster.eval_train(take)
-        else:
-            self.booster.eval(self.dataset, self.validation, take)
+        else:  # evaluates the metrics of the training too, which takes as long again or longer
+            self.booster.eval(self.dataset, "rfsize", take)
         return taken[0]
 
     def _is_read(self, tree: int) -> bool:
@@ -335,83 +324,48 @@ class PredictedVotes(VotesInTraining):
         # A finished training may have dropped the trees beyond the best iteration.
         pending = [of for of in self._pending if of[0] < self.booster.current_iteration()]
         self._pending.clear()
-        read: list[tuple[Floats, Bools]] = []
-        for _, run in groupby(enumerate(pending), lambda numbered: numbered[1][0] - numbered[0]):
-            read += self._scores([of for _, of in run])
+        runs = groupby(enumerate(pending), lambda numbered: numbered[1][0] - numbered[0])
+        read = [of_tree for _, run in runs for of_tree in self._scores([of for _, of in run])]
         if read:
-            scores, hidden = map(np.stack, zip(*read, strict=True))
-            forest, leaves = _a_leaf_for_each_row(self.forest, scores)
-            bags, threshold = _Hidden(hidden.T[:, :, None]), self.threshold
-            more = out_of_bag(forest, bags, lambda start, stop, _: leaves.take(slice(start, stop)), threshold)
+            scores, hidden = (np.stack(of, axis=-1) for of in zip(*read, strict=True))
+            cut = self.forest.raw_threshold(self.threshold)
+            more = sums_of_scores(scores.transpose(1, 2, 0), hidden, len(self.forest.classes), cut)
             self._sums = self._sums.plus(more)
         return self._sums
 
     def _scores(self, run: Sequence[tuple[int, Floats, Floats]]) -> Iterator[tuple[Floats, Bools]]:
-        """What consecutive trees score on the rows, and which of these they saw."""
-        first, n_outputs = run[0][0], self.forest.n_scores
+        """What consecutive trees score on the rows, if that is known, and which rows they saw."""
+        first, n_outputs, link = run[0][0], self.forest.n_scores, self.forest.link
         texts = tree_lines(self.booster.model_to_string(start_iteration=first, num_iteration=len(run)))
-        drawn = None if self._draws is None else self._draws.of_trees(range(first, first + len(run)))
+        drawn = np.zeros((self.n_rows, len(run)), dtype=np.bool_)
+        if self._draws is not None:
+            drawn = self._draws.of_trees(range(first, first + len(run)))
         for place, (tree, before, after) in enumerate(run):
             leaves = [leaves_of(text) for text in texts[place * n_outputs : (place + 1) * n_outputs]]
-            hidden = self._inbag(tree, leaves, None if drawn is None else drawn[:, place])
-            if (score := self._score(tree, before, after, leaves, hidden)) is not None:
-                yield score, hidden
+            hidden = self._inbag(tree, leaves, np.ascontiguousarray(drawn[:, place]))
+            # The finished forest predicts with later trees without splits too, the forest in training without them.
+            is_missing = [tree > 0 and value.size == 1 for value, _ in leaves]
+            if link.kind == "softmax" and any(is_missing) and not all(is_missing):
+                continue  # the other scores are known only up to a constant
+            score, noise = tree_scores(link, tree, before, after)
+            for output in np.flatnonzero(is_missing):
+                score[output], noise[output] = leaves[output][0][0], 0.0
+            if len(self.forest.classes):
+                is_unsure = settle_ties(score, noise, self.forest.raw_threshold(self.threshold))
+                self.n_unsure += int(np.count_nonzero(is_unsure & ~hidden))
+            self._is_bounded |= np.isinf(noise).any(axis=0) & ~hidden
+            self.n_bounded = int(np.count_nonzero(self._is_bounded))
+            yield score, hidden
 
-    def _score(
-        self, tree: int, before: Floats, after: Floats, leaves: Sequence[tuple[Floats, Floats]], hidden: Bools
-    ) -> Floats | None:
-        """What a tree scores on the rows, shape (n_outputs, n_rows); None if that is not known."""
-        link = self.forest.link
-        # Later trees without splits are in the predictions of the finished forest, but not in those of the training.
-        is_missing = [tree > 0 and value.size == 1 for value, _ in leaves]
-        if link.kind == "softmax" and any(is_missing) and not all(is_missing):
-            return None  # the other scores are known only up to a constant
-        score, noise = tree_scores(link, tree, before, after)
-        for output in np.flatnonzero(is_missing):
-            score[output], noise[output] = leaves[output][0][0], 0.0
-        if len(self.forest.classes):
-            is_unsure = settle_ties(score, noise, self.forest.raw_threshold(self.threshold))
-            self.n_unsure += int(np.count_nonzero(is_unsure & ~hidden))
-        self._is_bounded |= np.isinf(noise).any(axis=0) & ~hidden
-        self.n_bounded = int(np.count_nonzero(self._is_bounded))
-        return score
-
-    def _inbag(self, tree: int, leaves: Sequence[tuple[Floats, Floats]], drawn: Bools | None) -> Bools:
+    def _inbag(self, tree: int, leaves: Sequence[tuple[Floats, Floats]], inbag: Bools) -> Bools:
         """Which of the rows, or of their groups, the tree saw; `InbagError` if LightGBM counted others."""
-        inbag = np.zeros(self.n_rows, dtype=np.bool_)
-        if drawn is not None:
-            inbag = np.ascontiguousarray(drawn)
+        if self._draws is not None:
             self._is_full = self._is_full or bool(inbag.all())  # LightGBM then draws no other bag
             inbag |= self._is_full
             sizes = {count.sum() for value, count in leaves if value.size > 1}
             if sizes - {np.count_nonzero(inbag)}:
                 raise InbagError(f"the bag of tree {tree} has another size (a GPU, changed parameters): {_OTHER_ROWS}")
         return self.groups.spread(inbag)[self.rows]
-
-
-class _Hidden(Bags):
-    """Rows that trees saw; their bags are proven elsewhere."""
-
-    need_proof = False
-
-    def __init__(self, hidden: Bools) -> None:
-        self.hidden, self.n_rows = hidden, len(hidden)
-
-    def take(self, start: int, stop: int) -> Bools:
-        return self.hidden[start:stop]
-
-
-def _a_leaf_for_each_row(forest: LightGbmForest, scores: Floats) -> tuple[LightGbmForest, LeafIds]:
-    """A forest of trees with these scores, shape (n_trees, n_outputs, n_rows), and the leaves of the rows.
-
-    Counting reads nothing of the nodes but their number, that they are leaves, and their values.
-    """
-    of_rows, (n_trees, n_outputs, n_rows) = copy.copy(forest), scores.shape
-    n_nodes, left = np.full(n_trees * n_outputs, n_rows), np.full(scores.size, -1)
-    value = scores.transpose(2, 0, 1).reshape(-1, 1)  # row by row, as they are read
-    nodes = replace(forest.ensemble.nodes, n_nodes=n_nodes, left=left, value=value)
-    of_rows.ensemble = replace(forest.ensemble, nodes=nodes, cover=np.zeros(scores.size))
-    return of_rows, LeafIds(np.arange(scores.size).reshape(n_rows, n_trees, n_outputs), of_rows.ensemble.tree_scores)
 
 
 def tree_scores(link: Link, n_before: int, before: Floats, after: Floats) -> tuple[Floats, Floats]:

@@ -65,6 +65,27 @@ def out_of_bag(forest: Forest, bags: Bags, lookup: Lookup, threshold: float = 0.
     return _proven(forest, bags, [_add_up(walk, range(bags.n_rows), forest.checked_threshold(threshold), bags.n_rows)])
 
 
+def sums_of_scores(scores: Floats, seen: Bools, n_classes: int, cut: float) -> Sums:
+    """Add up votes and scores of trees that did not see a row.
+
+    Parameters
+    ----------
+    scores : ndarray of float64, shape (n_rows, n_trees, n_scores)
+    seen : ndarray of bool, shape (n_rows, n_trees)
+        Rows that each tree saw.
+    n_classes : int
+        0 for regression.
+    cut : float
+        Score above which a tree votes for class 1, if one score decides between two classes.
+    """
+    sums, leaves = Sums.nothing(len(scores), n_classes, scores.shape[2], scores.shape[1]), LeafIds.of_scores(scores)
+    vote = leaves.table.argmax(axis=1) if leaves.table.ndim > 1 else leaves.table > cut
+    batch = Batch(slice(0, len(scores)), leaves, seen[:, :, None])
+    add = partial(_add, sums, batch, leaves.in_double, lambda taken: vote[taken.leaf[:, :, 0]], 0)
+    each_range(add, len(scores), ROWS_PER_THREAD)
+    return sums
+
+
 def _proven(forest: Forest, bags: Bags | None, parts: Iterable[tuple[Sums, Floats]]) -> Sums:
     """The sums of all parts of the rows, if what these add to the leaves proves the bags."""
     check, sums = None if bags is None else BagCheck(forest, bags), []

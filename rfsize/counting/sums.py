@@ -74,9 +74,7 @@ def leading(mean: Floats, cut: float) -> Int64s:
 def _contents(record: Any) -> dict[str, Any]:
     """The arrays of a record and the records in it, by name."""
     values = {field.name: getattr(record, field.name) for field in fields(record)}
-    return {
-        name: value for name, value in values.items() if isinstance(value, np.ndarray | tuple) or is_dataclass(value)
-    }
+    return {name: of for name, of in values.items() if isinstance(of, np.ndarray | tuple) or is_dataclass(of)}
 
 
 def where(record: _Record, rows: Any) -> _Record:
@@ -333,10 +331,9 @@ class PartSums:
         total = np.zeros((len(first.rows), n_parts, n_scores))
         n_scored = np.zeros((len(first.rows), n_parts, n_bags), dtype=np.uint16)
         for part, start in ((first, 0), (second, self.n_trees % most)):
-            n_ahead = min(part.total.shape[1], most - start)  # the others go round to the first parts
-            for own, others in ((total, part.total), (n_scored, part.n_scored)):
-                own[:, start : start + n_ahead] += others[:, :n_ahead]
-                own[:, : others.shape[1] - n_ahead] += others[:, n_ahead:]
+            at = (start + np.arange(part.total.shape[1])) % most  # beyond the last part round to the first
+            total[:, at] += part.total
+            n_scored[:, at] += part.n_scored
         votes = first.votes + np.roll(second.votes, self.n_trees % N_BLOCKS, axis=1)
         return replace(first, n_trees=n_trees, votes=votes, total=total, n_scored=n_scored)
 
@@ -393,31 +390,29 @@ class Sums:
     @cached_property
     def blocks(self) -> Blocks:
         """Sums over blocks of the trees, for estimates."""
-        (n_rows, n_parts, n_scores), n_bags = self.pieces[0].total.shape, self.pieces[0].n_scored.shape[2]
-        n_first = N_FIRST if n_parts == self.pieces[0].n_trees else 0
+        like, rows, n_trees = self.pieces[0], self.pieces[0].rows, 0
+        (n_rows, n_parts, n_scores), n_bags = like.total.shape, like.n_scored.shape[2]
         total, squares = np.zeros((2, n_rows, N_BLOCKS, n_scores))
         n_scored, counted = np.zeros((n_rows, N_BLOCKS, n_bags), np.int32), np.zeros((n_rows, n_bags), np.int64)
-        first, votes, n_trees = np.zeros((n_rows, n_first, n_scores)), np.zeros_like(self.pieces[0].votes), 0
+        first = np.zeros((n_rows, N_FIRST if n_parts == like.n_trees else 0, n_scores))
+        votes = np.zeros_like(like.votes)
         for piece in self.pieces:
             of_parts = np.ascontiguousarray(piece.total), np.ascontiguousarray(piece.n_scored)
             _core.deal_parts(*of_parts, n_trees % N_BLOCKS, total, squares, n_scored, first, counted)
             votes += np.roll(piece.votes, n_trees % N_BLOCKS, axis=1)
             n_trees += piece.n_trees
-        rows, forest = self.pieces[0].rows, self.pieces[0].forest
         counts, scores = self.counts[rows], self.scores.take(np.searchsorted(self.scores.number, rows))
-        return Blocks(rows, counts, scores, votes, total, squares, n_scored, first, counted, n_trees, forest)
+        return Blocks(rows, counts, scores, votes, total, squares, n_scored, first, counted, n_trees, like.forest)
 
     def take(self, rows: Bools) -> Sums:
         """The sums on the rows of a mask."""
         scores = self.scores.take(rows[self.scores.number])
         number = None if self.scores.rows is None else (np.cumsum(rows) - 1)[scores.number]
-        pieces = tuple(piece.take(rows) for piece in self.pieces)
-        return Sums(self.counts[rows], replace(scores, rows=number), pieces)
+        return Sums(self.counts[rows], replace(scores, rows=number), tuple(piece.take(rows) for piece in self.pieces))
 
     def plus(self, other: Sums) -> Sums:
         """The sums of the trees of both, on the same rows."""
         pieces = tuple(piece for piece in (*self.pieces, *other.pieces) if piece.n_trees) or self.pieces
-        n_trees, of = sum(piece.n_trees for piece in pieces), self.pieces[0].of
-        if n_trees > rows_and_parts(of, 1, self.scores.n_scores)[1]:  # where trees are few, nothing is copied
-            pieces = (reduce(PartSums.plus, pieces),)
+        if sum(piece.n_trees for piece in pieces) > rows_and_parts(pieces[0].of, 1, self.scores.n_scores)[1]:
+            pieces = (reduce(PartSums.plus, pieces),)  # where trees are fewer, nothing is copied
         return Sums(self.counts + other.counts, self.scores.plus(other.scores), pieces)
