@@ -272,10 +272,6 @@ class Blocks:
         }
         return replace(self, forest=None, **arrays)
 
-    def where(self, mask: Bools) -> Blocks:
-        """Select rows by a mask over the rows here, shape (n_rows,)."""
-        return where(self, mask)
-
 
 @dataclass(frozen=True, eq=False)
 class PartSums:

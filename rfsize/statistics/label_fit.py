@@ -344,7 +344,7 @@ def _unbiased(blocks: Blocks, cut: float, *, of_scores: bool) -> Floats:
 
     In logarithms, the bias is half of the difference between the mean estimate by halves of the trees and that by all.
     """
-    blocks = blocks.where(blocks.scores.n_votes > 1)
+    blocks = where(blocks, blocks.scores.n_votes > 1)
     parts = halves(blocks, of_scores=of_scores)
     if not all((_n_trees(half) > 1).any() for half in parts):
         return np.ones(len(ODD_SIZES))
@@ -373,7 +373,7 @@ def _disagreement_of_few(blocks: Blocks, cut: float, n_trees: int, *, of_scores:
     enough = blocks.n_first.min(axis=1) >= 2 * n_trees
     if not len(enough) or enough.mean() < 0.2:
         return math.nan
-    blocks = blocks.where(enough)
+    blocks = where(blocks, enough)
     n_first, n_votes, whole = blocks.n_first.min(axis=1), blocks.scores.n_votes, blocks.scores.mean
     n_forests = blocks.first.shape[1] // n_trees
     trees = blocks.first[:, : n_forests * n_trees]

@@ -23,7 +23,7 @@ from rfsize import theory
 from rfsize._util import Floats, Int64s, how_many, in_percent, printable, whole
 from rfsize.counting.coverage import check_votes, fewest_votes, no_votes_error, problem_of_votes
 from rfsize.counting.outputs import TreeOutputs, coverage, distinct, predictor_of, voting_of, why_no_forest
-from rfsize.counting.sums import Blocks, Scores, leading
+from rfsize.counting.sums import Blocks, Scores, leading, where
 from rfsize.counting.votes import most_voted
 from rfsize.exceptions import FewVotesError, NotAForestError
 from rfsize.statistics.criterion import Criterion
@@ -327,7 +327,7 @@ def _noise_of_blocks(fitted: _Fitted, blocks: Blocks) -> Floats:
     moved, (own, loss) = np.zeros((len(filled), len(NOISE_SIZES))), np.zeros((2, len(NOISE_SIZES)))
     for of_kind, weight, kind in zip(fitted.fits, fitted.weights, fitted.kinds, strict=True):
         loss += weight * of_kind.loss(NOISE_SIZES)
-        apart = blocks.where(kind.among[rows.in_blocks]).apart
+        apart = where(blocks, kind.among[rows.in_blocks]).apart
         if not len(apart.rows):
             continue
         cells = row_cells(measured(apart.scores if rows.of_scores else apart.counts, rows.cut, of_kind.label))

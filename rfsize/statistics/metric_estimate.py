@@ -58,12 +58,11 @@ def estimate_metric(outputs: TreeOutputs, criterion: Criterion, *, interval: boo
     problem, n_trees = problem_of(loss, metric, outputs), math.inf
     if criterion.tolerance is not None and not (lacks or problem):
         n_trees = loss.size(criterion.tolerance, loss.central)
-    clipped, n_kept = clipped_rows(metric), int(min(n_trees, outputs.n_trees))
-    is_silent = clipped is None or criterion.tolerance is None  # beside another loss there are no warnings
-    share = 0.0 if is_silent else mean_of_subforests(outputs, clipped, n_kept)
-    probabilities = _PROBABILITIES if interval else _PROBABILITIES[:0]
+    n_kept = int(min(n_trees, outputs.n_trees))
+    clipped = None if criterion.tolerance is None else clipped_rows(metric)  # beside another loss it gives no warnings
+    share = 0.0 if clipped is None else mean_of_subforests(outputs, clipped, n_kept)
     return Estimate(
-        LossCurve(SIZES, loss.loss(SIZES, loss.central), loss.loss(SIZES, probabilities)),
+        LossCurve(SIZES, loss.loss(SIZES, loss.central), loss.loss(SIZES, _PROBABILITIES if interval else [])),
         n_trees,
         n_rows=loss.n_rows,
         n_dropped=loss.n_dropped,

@@ -39,6 +39,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.special import ndtri
 
@@ -70,7 +71,9 @@ _ALL, WITHOUT_ONE = np.ones((1, N_BLOCKS)), 1.0 - np.eye(N_BLOCKS)
 _NEARLY_ALL, _TURNS = 0.99, 2  # share of the scores that is nearly all, and orders of the blocks of each row
 _FEWEST_ROWS = 0.5  # share of the rows that every quarter must predict
 
-# Deals, sizes of few trees, and turns of a loss in brief; and how many rows outside the largest class are enough.
+# Deals, sizes of few trees, and turns of a loss in brief; and how many rows outside the largest class are enough. On
+# 15 problems with 20,000 rows this raised the standard error of log c by at most a quarter for log loss and RMSE, and
+# by 10 % to 50 % for most AUCs (once to 2.2 times); the same losses were significant.
 _IN_BRIEF, _ENOUGH_ROWS = (8, SIZES[::2], 1), 2500
 
 # Up to which d/n a law is trusted; how uncertain log c may be; and how many standard errors make a loss significant.
@@ -151,7 +154,7 @@ class MetricLoss:
         halves = self.measured[-1]
         return halves.loss < -_SIGNIFICANT * halves.error
 
-    def at(self, quantile: float | Floats) -> Law:
+    def at(self, quantile: ArrayLike) -> Law:
         """The law at a quantile of c; if the loss is not significant, 0 below the median."""
         z = ndtri(quantile)
         if self.is_significant:
@@ -159,8 +162,8 @@ class MetricLoss:
         by_size = [measured.at(z) / (1.0 / measured.n_trees - 1.0 / measured.against) for measured in self.measured]
         return Law(np.where(np.less(quantile, 0.5), 0.0, np.max(by_size, axis=0, initial=0.0)), 0.0)
 
-    def loss(self, n_trees: int | Int64s, quantile: float | Floats = 0.5) -> Floats:
-        """The expected loss of ``n_trees`` trees, or quantiles of it, (…, n_sizes); more trees never lose more."""
+    def loss(self, n_trees: int | Int64s, quantile: ArrayLike = 0.5) -> Floats:
+        """The expected loss of ``n_trees`` trees, or quantiles of it, shape (…, n_sizes); more trees lose no more."""
         law, z, trees = self.at(quantile), ndtri(quantile), np.asarray(n_trees, dtype=np.float64)
         *smaller, halves = self.measured
         measured = [of_size.at(z) + law.loss(of_size.against) for of_size in smaller]
@@ -213,7 +216,7 @@ def metric_loss(
     of_seeds : bool, default True
         Whether to measure the scatter from seed to seed.
     in_brief : bool, default False
-        Whether to measure fewer forests, in less than half of the time.
+        Whether to measure fewer forests on fewer rows, in less than a third of the time.
 
     Raises
     ------
@@ -241,10 +244,9 @@ def metric_loss(
     n_votes, n_half, n_quarter = votes.mean
     measured, seed_sd = [], math.nan
     if of_all_sizes:
-        measured = losses_of_few_trees(outputs, metric, below=n_quarter, sizes=sizes)
+        measured = losses_of_few_trees(outputs, metric, n_quarter, sizes)
     if of_seeds:
-        own = n_votes / outputs.n_trees * len(on) / n_rows
-        seed_sd = math.sqrt(outputs.n_trees * _seed_variance(parts, own, n_turns))
+        seed_sd = _seed_sd(parts, outputs.n_trees, n_votes / outputs.n_trees * len(on) / n_rows, n_turns)
     measured.append(SubforestLoss(n_quarter, quarters, _root(covariance[1, 1]), n_votes))
     measured.append(SubforestLoss(n_half, halves, _root(covariance[0, 0]), n_votes))
     more |= {"n_votes": n_votes, "votes_per_row": votes_per_row, "seed_sd": seed_sd}
@@ -321,8 +323,8 @@ def shared_error(blocks: ForestParts) -> float:
     return _root(_jackknife_variance(blocks) - _own_variance(blocks, _TURNS))
 
 
-def _seed_variance(parts: ForestParts, own: float, n_turns: int) -> float:
-    """Variance of the metric from seed to seed, by blocks that are taken in ``n_turns`` orders.
+def _seed_sd(parts: ForestParts, n_trees: int, own: float, n_turns: int) -> float:
+    """See `MetricLoss.seed_sd`; of ``n_trees`` trees at hand, whose blocks are taken in ``n_turns`` orders.
 
     ``own`` is the share that counts of what each row has on its own, which is too much out of bag and of fewer rows.
     """
@@ -330,7 +332,7 @@ def _seed_variance(parts: ForestParts, own: float, n_turns: int) -> float:
     if own < _NEARLY_ALL:
         alone = _own_variance(parts, n_turns)
         variance = max(variance - (1.0 - own) * alone, own * alone)
-    return variance
+    return math.sqrt(n_trees * variance)
 
 
 def _jackknife_variance(parts: ForestParts) -> float:

@@ -131,16 +131,14 @@ def _of_levels(name: str, of_levels: Callable[..., Floats], slopes: Callable[...
     precision. ``of_levels`` and its derivatives ``slopes`` are functions of the weights of both classes at each level.
     """
 
-    def by_class(truth: NDArray[Any], weight: Floats) -> list[Floats]:
-        return [np.where(truth == label, weight, 0.0) for label in (0, 1)]
-
-    def levels(score: Floats, weights: list[Floats]) -> tuple[Int64s, Bools, Floats, Floats]:
+    def levels(score: Floats, truth: NDArray[Any], weight: Floats) -> tuple[Int64s, Bools, Floats, Floats]:
         """An order of the rows, whether each begins a level, and the weights of both classes at each level."""
         score = score.astype(np.float32)
         order = np.argsort(score)
-        score = score[order]
+        score, truth, weight = score[order], truth[order], weight[order]
         is_first = np.append(True, score[1:] != score[:-1])
-        low, high = (np.add.reduceat(weight[order], np.flatnonzero(is_first)) for weight in weights)
+        by_class = [np.where(truth == label, weight, 0.0) for label in (0, 1)]
+        low, high = (np.add.reduceat(of_class, np.flatnonzero(is_first)) for of_class in by_class)
         return order, is_first, low, high
 
     def value(truth: NDArray[Any], predicted: Floats, weight: Floats) -> Floats:
@@ -148,12 +146,11 @@ def _of_levels(name: str, of_levels: Callable[..., Floats], slopes: Callable[...
         if name == "auc" and weight.min() == weight.max() > 0.0:
             values = [_auc_of_equal_weights(truth, score) for score in by_forest]
         else:
-            weights = by_class(truth, weight)
-            values = [of_levels(*levels(score, weights)[2:]) for score in by_forest]
+            values = [of_levels(*levels(score, truth, weight)[2:]) for score in by_forest]
         return np.reshape(values, predicted.shape[:-2])
 
     def influence(truth: NDArray[Any], predicted: Floats, weight: Floats) -> Floats:
-        order, is_first, low, high = levels(predicted[:, -1], by_class(truth, weight))
+        order, is_first, low, high = levels(predicted[:, -1], truth, weight)
         level, terms = np.cumsum(is_first) - 1, np.empty(len(truth))
         of_low, of_high = slopes(low, high)
         terms[order] = np.where(truth[order] == 1, of_high[level], of_low[level])

@@ -176,7 +176,7 @@ class SubforestLoss(NamedTuple):
 
 
 def losses_of_few_trees(
-    outputs: TreeOutputs, metric: Metric, *, below: float, sizes: Sequence[int]
+    outputs: TreeOutputs, metric: Metric, below: float, sizes: Sequence[int]
 ) -> list[SubforestLoss]:
     """The losses of forests of 1, 2, 3, … trees.
 
