@@ -124,8 +124,8 @@ inline void add_by_part(const LeafScores& scores, const Cube<const bool>& may_sc
             for (std::size_t part = 0; part < std::min(n_parts, n_members - first); ++part) {
                 const std::size_t member = first + part;
                 for (std::size_t k = 0; k < n_scores; ++k) {
-                    const double score = scores.of(i, member, k);  // of all members, for a branch would take longer
-                    sums[part * n_scores + k] += shared(may_score, i, member, k) ? score : 0.0;
+                    const double adds[2] = {0.0, scores.of(i, member, k)};  // a branch would take longer
+                    sums[part * n_scores + k] += adds[shared(may_score, i, member, k)];
                 }
                 for (std::size_t bag = 0; bag < n_bags; ++bag)
                     numbers[part * n_bags + bag] += shared(may_score, i, member, bag);
@@ -138,20 +138,20 @@ inline void add_by_part(const LeafScores& scores, const Cube<const bool>& may_sc
 inline void deal_parts(const Matrix<const double>& parts, const Matrix<const std::uint16_t>& n_of_parts,
                        const Matrix<double>& total, const Matrix<double>& squares, const Matrix<std::int32_t>& n_scored,
                        const Matrix<double>& first, std::span<std::int64_t> counted) {
-    for (std::size_t part = 0, block = 0; part < parts.rows; ++part, block = block + 1 < total.rows ? block + 1 : 0) {
-        for (std::size_t k = 0; k < parts.columns; ++k) {
-            const std::size_t bag = counted.size() > 1 ? k : 0;
-            const double sum = parts[part][k], number = n_of_parts[part][bag];
-            total[block][k] += sum;
-            squares[block][k] += sum * sum / std::max(number, 1.0);
-            const auto place = static_cast<std::size_t>(counted[bag]);
-            if (number > 0.0 && place < first.rows) first[place][k] = sum;
-        }
-        for (std::size_t bag = 0; bag < counted.size(); ++bag) {
+    for (std::size_t k = 0; k < parts.columns; ++k) {
+        const std::size_t bag = counted.size() > 1 ? k : 0;
+        std::size_t place = 0, block = 0;
+        for (std::size_t part = 0; part < parts.rows; ++part, block = block + 1 < total.rows ? block + 1 : 0) {
+            const double sum = parts[part][k];
             const std::uint16_t number = n_of_parts[part][bag];
-            n_scored[block][bag] += number;
-            counted[bag] += number > 0 && static_cast<std::size_t>(counted[bag]) < first.rows;
+            total[block][k] += sum;
+            squares[block][k] += number > 1 ? sum * sum / number : sum * sum;
+            if (bag == k) n_scored[block][bag] += number;
+            if (place == first.rows) continue;
+            first[place][k] = sum;  // 0 if the part does not score, and the next part takes the place
+            place += number > 0;
         }
+        counted[bag] = static_cast<std::int64_t>(place);
     }
 }
 
