@@ -95,7 +95,9 @@ def _add_up(walk: Pass, rows: range, threshold: float, n_rows: int, means: bool 
     forest, bags = walk.forest, walk.bags
     n_bags = 1 if bags is None else bags.take(0, 1).shape[2]
     sums = Sums.nothing(n_rows, len(forest.classes), forest.n_scores, forest.n_trees, n_bags, rows)
-    if means:
+    if means and n_bags == 1 and sums.scores.rows is None:  # those of the scores, which are still to be written
+        sums = replace(sums, means=Means(sums.scores.mean, sums.scores.n_votes[:, None]))
+    elif means:
         mean, n_votes = np.zeros((len(rows), forest.n_scores)), np.zeros((len(rows), n_bags), dtype=np.int32)
         sums = replace(sums, means=Means(mean, n_votes))
     check, leaf_class = None if bags is None else BagCheck(forest, bags), forest.leaf_class(threshold)
@@ -130,7 +132,7 @@ def _add(sums: Sums, batch: Batch, table: Floats, leaf_class: LeafClass, first: 
     elif vote.size:
         order = oob_order(~may_add)
         parts.votes[inside] = _votes_of_paired_trees(vote[at], may_vote[at], sums.counts[own][at], order)
-    if sums.means is not None:
+    if sums.means is not None and sums.means.mean is not sums.scores.mean:
         means = Means.of(batch.leaves.scores, may_score)
         sums.means.mean[own], sums.means.n_votes[own] = means.mean, means.n_votes
 
