@@ -195,10 +195,11 @@ def tree_nodes(trees: Sequence[dict[str, str]]) -> tuple[TreeNodes, Floats]:
     is_categorical = decision & _CATEGORICAL > 0
     missing[is_categorical] = Missing.CATEGORY
     missing[is_leaf] = 0
-    places = np.split(np.where(is_categorical, threshold, -1.0).astype(np.int64), np.cumsum(n_nodes)[:-1])
-    categories_left = [
-        categories for tree, place in zip(trees, places, strict=True) for categories in _sets(tree, place[place >= 0])
-    ]
+    categories_left = []
+    if is_categorical.any():
+        places = np.split(np.where(is_categorical, threshold, -1.0).astype(np.int64), np.cumsum(n_nodes)[:-1])
+        for tree, place in zip(trees, places, strict=True):
+            categories_left += _sets(tree, place[place >= 0])
     values, counts = map(np.concatenate, zip(*map(leaves_of, trees), strict=True))
     if not np.isfinite(values).all():
         raise NotAForestError("a leaf of the LightGBM model has a value that is not finite: train the model again")
