@@ -78,7 +78,9 @@ def _contents(record: Any) -> dict[str, Any]:
 
 
 def where(record: _Record, rows: Any) -> _Record:
-    """Some of the rows of a record, by a mask or by their numbers."""
+    """Some of the rows of a record, by a mask or by their numbers; the record itself if the mask marks all rows."""
+    if getattr(rows, "dtype", None) == np.bool_ and rows.all():
+        return record
     if isinstance(record, np.ndarray):
         return record[rows]
     chosen: Any = {name: where(value, rows) for name, value in _contents(record).items()}
@@ -267,10 +269,6 @@ class Blocks:
             for of in [getattr(self, name)]
         }
         return replace(self, forest=None, **arrays)
-
-    def where(self, mask: Bools) -> Blocks:
-        """Select rows by a mask over the rows here, shape (n_rows,)."""
-        return self if mask.all() else where(self, mask)
 
 
 @dataclass(frozen=True, eq=False)

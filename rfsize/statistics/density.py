@@ -36,7 +36,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr
+from scipy.special import log_ndtr, softmax
 
 from rfsize._util import Bools, Floats, Int64s
 from rfsize.statistics.curve import REPLICATES, SEED
@@ -47,7 +47,9 @@ _STRENGTHS = 10.0 ** np.arange(1.0, -3.1, -0.5)  # λ, smoothest first: each fit
 _LEVEL = 1e-3  # precision of the coefficients' common level, on which f does not depend
 
 _STEPS, _TOLERANCE = 50, 1e-6  # of Newton's method, in log-likelihood
-_ROUGHLY, _LIKELY = 1e-2, 0.2  # tolerance of repeated fits; least relative weight that is fitted
+# Tolerance of repeated fits; the least relative weight of a strength that is fitted again, and of one that is fitted at
+# all: small strengths take far more steps.
+_ROUGHLY, _LIKELY, _UNLIKELY = 1e-2, 0.2, 1e-6
 _PROPOSED = 4  # proposed draws for each draw that is kept
 # More rows than this count as this number. Cells and noise are approximations whose error no single row shows, but ten
 # million rows together do: a wrong density, bent everywhere, would then explain them better than the right one.
@@ -131,7 +133,7 @@ class VoteCells(NamedTuple):
         near = np.outer(self.losing, log_pi) + np.outer(winning, log_rest)
         if not self.folded:
             return near
-        return np.logaddexp(near, np.outer(winning, log_pi) + np.outer(self.losing, log_rest))
+        return _log_of_sum(near, np.outer(winning, log_pi) + np.outer(self.losing, log_rest))
 
 
 class MarginCells(NamedTuple):
@@ -188,8 +190,13 @@ class MarginCells(NamedTuple):
             return np.asarray(logs)
 
         if self.folded:
-            return np.asarray(np.logaddexp(on_side(true), on_side(-true)))
+            return _log_of_sum(on_side(true), on_side(-true))
         return on_side(true, np.sign(self.angle)[:, None])
+
+
+def _log_of_sum(first: Floats, second: Floats) -> Floats:
+    """`numpy.logaddexp` of finite numbers, in a quarter of its time."""
+    return np.asarray(np.maximum(first, second) + np.log1p(np.exp(-np.abs(first - second))))
 
 
 Cells = VoteCells | MarginCells
@@ -220,13 +227,14 @@ def fit_density(cells: Cells, *, with_draws: bool = True) -> Density:
     """
     basis, penalty = _model(cells.folded)
     likelihood = _Likelihood.of(cells, min(float(cells.rows.sum()), _MOST_ROWS))
-    coefficients, fits = np.zeros(basis.grid.shape[1]), []
+    coefficients, fits, evidence = np.zeros(basis.grid.shape[1]), [], np.zeros(0)
     for strength in _STRENGTHS:
         fits.append(_maximised(likelihood, strength * penalty + _LEVEL * np.eye(len(penalty)), coefficients))
         coefficients = fits[-1].coefficients
-    evidence = np.array([fitted.evidence for fitted in fits]) - 0.5 * np.log(_STRENGTHS) ** 2
-    weights = np.exp(evidence - evidence.max())
-    weights /= weights.sum()
+        evidence = np.append(evidence, fits[-1].evidence - 0.5 * math.log(strength) ** 2)
+        if len(fits) > 1 and 2.0 * evidence[-1] - evidence[-2] < evidence.max() + math.log(_UNLIKELY):
+            break  # the evidence is concave, and that of the next strength is less than this
+    weights = softmax(evidence)
     of_fits = np.stack([fitted.coefficients for fitted in fits])
     drawn = _draws(likelihood, fits, weights) if with_draws else of_fits[:0]
     likely = np.flatnonzero(weights >= _LIKELY * weights.max())

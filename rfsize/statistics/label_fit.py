@@ -31,7 +31,7 @@ from scipy.special import ndtr
 
 from rfsize import theory
 from rfsize._util import Bools, Floats, Int64s, in_percent
-from rfsize.counting.sums import Blocks, Scores, leading
+from rfsize.counting.sums import Blocks, Scores, leading, where
 from rfsize.statistics.curve import REPLICATES, SEED, SIZES, interpolated
 from rfsize.statistics.density import (
     MOST_PEAKED,
@@ -136,13 +136,15 @@ class Fit:
             return law(_nearest(distance), sizes, of_votes=self.of_votes)[:, 0] * factor
         nearest, of_points = _nearest(distance), self._law(sizes)[:, 0]
         cells = distance if isinstance(distance, VoteCells) else MarginCells.of_rows(nearest, distance.n_trees)
-        loss = np.empty(len(cells.rows))
+        # Rows with the same votes, or margins that are only long, have the same loss.
+        _, first, same = np.unique(np.column_stack(cells[:2]), axis=0, return_index=True, return_inverse=True)
+        loss = np.empty(len(first))
         for start in range(0, len(loss), _ROWS_PER_BLOCK):
-            block: Any = (*(of[start : start + _ROWS_PER_BLOCK] for of in cells[:-1]), cells.folded)
+            block: Any = (*(of[first[start : start + _ROWS_PER_BLOCK]] for of in cells[:-1]), cells.folded)
             log_likelihood = type(cells)(*block).log_likelihood(self.density.fractions)
             mass = np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True)) * self.mass
             loss[start : start + len(mass)] = mass @ of_points / mass.sum(axis=1)
-        return np.asarray(loss * factor)
+        return np.asarray(loss[same.ravel()] * factor)
 
     def why_infinite(self, level: float) -> str | None:
         """Why no size reaches the level, if rows are exactly tied; None if they are not."""
@@ -153,8 +155,9 @@ class Fit:
         return f"on {in_percent(tied)} of the rows {what}, and never settle"
 
     def _law(self, sizes: Int64s) -> Floats:
-        if self.density is not None and np.isin(sizes, ODD_SIZES).all():
-            return _law_of_density(self.of_votes)[:, np.searchsorted(ODD_SIZES, sizes)]
+        place = np.searchsorted(ODD_SIZES[:-1], sizes)
+        if self.density is not None and np.array_equal(ODD_SIZES[place], sizes):
+            return _law_of_density(self.of_votes)[:, place]
         return law(self.distances, sizes, of_votes=self.of_votes)
 
 
@@ -260,8 +263,7 @@ def fit(rows: LabelRows, kind: Kind, method: str, *, with_draws: bool = True) ->
     nearest = Fit(points, mass, draws, of_votes, ones, ones, density, warning, label)
     if isinstance(distance, VoteCells):
         return nearest
-    blocks = None if rows.blocks is None else rows.blocks.where(mask[rows.in_blocks])
-    return _with_factors(nearest, distance, rows.cut, blocks, of_scores=rows.of_scores)
+    return _with_factors(nearest, distance, rows, np.flatnonzero(mask[rows.in_blocks]))
 
 
 def _merged(distance: VoteCells | Margins) -> VoteCells | MarginCells:
@@ -298,18 +300,19 @@ def _points(distance: VoteCells | Margins) -> tuple[Floats, Floats]:
 # What multiplies the disagreement by the nearest rival
 
 
-def _with_factors(nearest: Fit, distance: Margins, cut: float, blocks: Blocks | None, *, of_scores: bool) -> Fit:
+def _with_factors(nearest: Fit, distance: Margins, rows: LabelRows, in_blocks: Int64s) -> Fit:
+    """The fit with its factors, from the rows of the blocks with these numbers."""
+    blocks, cut, of_scores = rows.blocks, rows.cut, rows.of_scores
     if distance.margin.shape[1] > 1:
         nearest = replace(nearest, factor=_further_rivals(distance))
         if blocks is not None and nearest.density is not None:
-            unbiased = _unbiased(blocks, cut, of_scores=of_scores)
+            unbiased = _unbiased(where(blocks, in_blocks), cut, of_scores=of_scores)
             nearest = replace(nearest, factor=nearest.factor * unbiased, unbiased=unbiased)
     if blocks is None:
         return nearest
-    one_in = max(1, len(blocks.rows) // _MEASURED_ROWS)
-    blocks = blocks.where(np.arange(len(blocks.rows)) % one_in == 0)
+    few = where(blocks, in_blocks[:: max(1, len(in_blocks) // _MEASURED_ROWS)])
     by_law = nearest.loss(np.array(_MEASURED))
-    of_few = np.array([_disagreement_of_few(blocks, cut, size, of_scores=of_scores) for size in _MEASURED])
+    of_few = np.array([_disagreement_of_few(few, cut, size, of_scores=of_scores) for size in _MEASURED])
     known = (by_law > 0.0) & np.isfinite(of_few)
     beside_law = np.divide(of_few, by_law, out=np.ones(len(_MEASURED)), where=known)
     factor = interpolated(ODD_SIZES, (*_MEASURED, _NORMAL), np.append(beside_law, 1.0)[None])[0]
@@ -334,7 +337,7 @@ def _unbiased(blocks: Blocks, cut: float, *, of_scores: bool) -> Floats:
 
     In logarithms, the bias is half of the difference between the mean estimate by halves of the trees and that by all.
     """
-    blocks = blocks.where(blocks.scores.n_votes > 1)
+    blocks = where(blocks, blocks.scores.n_votes > 1)
     parts = halves(blocks, of_scores=of_scores)
     if not all((_n_trees(half) > 1).any() for half in parts):
         return np.ones(len(ODD_SIZES))
@@ -360,18 +363,18 @@ def _disagreement_of_few(blocks: Blocks, cut: float, n_trees: int, *, of_scores:
 
     Out of bag, some rows have far more trees than others. A few such rows may all agree, and would say that all do.
     """
-    n_first = blocks.n_first.min(axis=1)
-    enough = n_first >= 2 * n_trees
+    enough = blocks.n_first.min(axis=1) >= 2 * n_trees
     if not len(enough) or enough.mean() < 0.2:
         return math.nan
-    n_first, n_votes = n_first[enough], blocks.scores.n_votes[enough]
+    blocks = where(blocks, enough)
+    n_first, n_votes, whole = blocks.n_first.min(axis=1), blocks.scores.n_votes, blocks.scores.mean
     n_forests = blocks.first.shape[1] // n_trees
-    trees, whole = blocks.first[enough, : n_forests * n_trees], blocks.scores.mean[enough]
+    trees = blocks.first[:, : n_forests * n_trees]
     n_rows, _, n_scores = trees.shape
     if not of_scores:
-        trees, whole = np.eye(n_scores)[leading(trees, cut)], blocks.counts[enough].astype(np.float64)
-    forests = trees.reshape(n_rows, n_forests, n_trees, n_scores).mean(axis=2)
+        trees, whole = np.eye(n_scores)[leading(trees, cut)], blocks.counts.astype(np.float64)
+    forests = np.einsum("rfts->rfs", trees.reshape(n_rows, n_forests, n_trees, n_scores)) / n_trees
     differs = leading(forests, cut) != leading(whole, cut)[:, None]
-    weight = (np.arange(1, n_forests + 1) * n_trees <= n_first[:, None]).astype(np.float64)
+    has_trees = np.arange(1, n_forests + 1) * n_trees <= n_first[:, None]
     beyond = 1.0 / np.sqrt(1.0 - n_trees / np.maximum(n_votes, 2 * n_trees))
-    return float(np.sum(weight * differs * beyond[:, None]) / weight.sum())
+    return float(np.count_nonzero(differs & has_trees, axis=1) @ beyond / np.count_nonzero(has_trees))

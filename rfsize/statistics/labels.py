@@ -23,7 +23,7 @@ from rfsize import theory
 from rfsize._util import Bools, Floats, Int64s, in_percent, whole
 from rfsize.counting.coverage import fewest_votes
 from rfsize.counting.outputs import TreeOutputs, coverage, distinct, predictor_of, voting_of, why_no_forest
-from rfsize.counting.sums import Blocks, Scores, leading
+from rfsize.counting.sums import Blocks, Scores, leading, where
 from rfsize.exceptions import FewVotesError, NotAForestError
 from rfsize.statistics.criterion import Criterion
 from rfsize.statistics.curve import (
@@ -324,7 +324,7 @@ def _with_tree_noise(fitted: _Fitted) -> LossCurve:
     without = np.log(np.maximum(_without_each_block(fitted, blocks, has_votes), _LEAST))
     changes = []
     for kind, weight in zip(kinds, weights, strict=True):
-        on_kind = blocks.where(kind.mask[rows.in_blocks] & has_votes)
+        on_kind = where(blocks, kind.mask[rows.in_blocks] & has_votes)
         if len(on_kind.rows):
             changes.append(changes_of_margins(on_kind, rows.cut, weight, of_scores=rows.of_scores))
     joined = MarginChanges(*(np.concatenate(arrays) for arrays in zip(*changes, strict=True)))
@@ -345,7 +345,7 @@ def _without_each_block(fitted: _Fitted, blocks: Blocks, has_votes: Bools) -> Fl
     rows, filled = fitted.rows, np.flatnonzero(blocks.apart.n_scored.any(axis=(0, 2)))
     without = np.zeros((len(filled), len(NOISE_SIZES)))
     for of_kind, weight, kind in zip(fitted.fits, fitted.weights, fitted.kinds, strict=True):
-        apart = blocks.where(kind.among[rows.in_blocks] & has_votes).apart
+        apart = where(blocks, kind.among[rows.in_blocks] & has_votes).apart
         for index, block in enumerate(filled):
             sample = without_block(apart, int(block), of_scores=rows.of_scores)
             without[index] += weight * of_kind.loss_of(sample, rows.cut, NOISE_SIZES)

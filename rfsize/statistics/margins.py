@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize._util import Bools, Floats, Int64s
-from rfsize.counting.sums import Blocks, Scores, leading
+from rfsize.counting.sums import Blocks, Scores, leading, where
 from rfsize.counting.votes import two_leaders
 from rfsize.statistics.density import VoteCells
 
@@ -171,7 +171,7 @@ def changes_of_margins(blocks: Blocks, cut: float, weight: float, *, of_scores: 
 
     ``weight`` is that of all these rows together.
     """
-    blocks = blocks.where(blocks.scores.n_votes > 1).apart
+    blocks = where(blocks, blocks.scores.n_votes > 1).apart
     n_rows = len(blocks.rows)
     changes = _changes_of_scores(blocks, cut) if of_scores else _changes_of_votes(blocks)
     return MarginChanges(*changes, np.full(n_rows, weight / max(n_rows, 1)))
