@@ -64,11 +64,11 @@ def estimate_metric(outputs: TreeOutputs, criterion: Criterion, *, interval: boo
     problem, n_trees = problem_of(loss, metric, outputs), math.inf
     if criterion.tolerance is not None and not (lacks or problem):
         n_trees = loss.size(criterion.tolerance, loss.central)
-    clipped, n_kept = clipped_rows(metric), int(min(n_trees, outputs.n_trees))
+    n_kept = int(min(n_trees, outputs.n_trees))
+    clipped = None if criterion.tolerance is None else clipped_rows(metric)  # beside another loss it gives no warnings
     share = 0.0 if clipped is None else mean_of_subforests(outputs, clipped, n_kept)
-    replicates = [loss.loss(SIZES, float(probability)) for probability in _PROBABILITIES if interval]
     return Estimate(
-        LossCurve(SIZES, loss.loss(SIZES, loss.central), np.reshape(replicates, (-1, len(SIZES)))),
+        LossCurve(SIZES, loss.loss(SIZES, loss.central), loss.loss(SIZES, _PROBABILITIES if interval else [])),
         n_trees,
         n_rows=loss.n_rows,
         n_dropped=loss.n_dropped,

@@ -138,25 +138,26 @@ def _of_levels(name: str, of_levels: Callable[..., Floats], slopes: Callable[...
     precision. ``of_levels`` and its derivatives ``slopes`` are functions of the weights of both classes at each level.
     """
 
-    def by_class(truth: NDArray[Any], weight: Floats) -> list[Floats]:
-        return [np.where(truth == label, weight, 0.0) for label in (0, 1)]
-
-    def levels(score: Floats, weights: list[Floats]) -> tuple[Int64s, Bools, Floats, Floats]:
+    def levels(score: Floats, truth: NDArray[Any], weight: Floats) -> tuple[Int64s, Bools, Floats, Floats]:
         """An order of the rows, whether each begins a level, and the weights of both classes at each level."""
         score = score.astype(np.float32)
         order = np.argsort(score)
-        score = score[order]
+        score, truth, weight = score[order], truth[order], weight[order]
         is_first = np.append(True, score[1:] != score[:-1])
-        low, high = (np.add.reduceat(weight[order], np.flatnonzero(is_first)) for weight in weights)
+        by_class = [np.where(truth == label, weight, 0.0) for label in (0, 1)]
+        low, high = (np.add.reduceat(of_class, np.flatnonzero(is_first)) for of_class in by_class)
         return order, is_first, low, high
 
     def value(truth: NDArray[Any], predicted: Floats, weight: Floats) -> Floats:
-        score, weights = predicted[..., -1], by_class(truth, weight)
-        values = [of_levels(*levels(of_forest, weights)[2:]) for of_forest in score.reshape(-1, len(truth))]
-        return np.reshape(values, score.shape[:-1])
+        by_forest = predicted[..., -1].reshape(-1, len(truth))
+        if name == "auc" and weight.min() == weight.max() > 0.0:
+            values = [_auc_of_equal_weights(truth, score) for score in by_forest]
+        else:
+            values = [of_levels(*levels(score, truth, weight)[2:]) for score in by_forest]
+        return np.reshape(values, predicted.shape[:-2])
 
     def influence(truth: NDArray[Any], predicted: Floats, weight: Floats) -> Floats:
-        order, is_first, low, high = levels(predicted[:, -1], by_class(truth, weight))
+        order, is_first, low, high = levels(predicted[:, -1], truth, weight)
         level, terms = np.cumsum(is_first) - 1, np.empty(len(truth))
         of_low, of_high = slopes(low, high)
         terms[order] = np.where(truth[order] == 1, of_high[level], of_low[level])
@@ -187,6 +188,20 @@ def auc(low: Floats, high: Floats) -> Floats:
     """
     with np.errstate(invalid="ignore"):
         return np.asarray(np.sum(high * (np.cumsum(low) - low / 2.0)) / (low.sum() * high.sum()))
+
+
+def _auc_of_equal_weights(truth: NDArray[Any], score: Floats) -> Floats:
+    """The same for rows of equal weight, by one sort of whole numbers that hold the score and, below it, the class."""
+    bits = (score.astype(np.float32) + np.float32(0.0)).view(np.int32).astype(np.int64)  # -0.0 is 0.0
+    key = np.sort((bits ^ bits >> 31 & 0x7FFFFFFF) << 1 | truth)
+    is_high = key & 1
+    n_high = int(is_high.sum())
+    pairs = n_high * (len(key) - n_high)
+    # At a level of both classes each row of class 1 comes after those of class 0, and its pairs with them count half.
+    tied = np.flatnonzero(key[1:] ^ key[:-1] == 1)
+    n_tied = (tied + 1 - np.searchsorted(key, key[tied])) @ (np.searchsorted(key, key[tied + 1], "right") - tied - 1)
+    ahead = is_high @ np.arange(len(key)) - n_high * (n_high - 1) / 2 - n_tied / 2
+    return np.asarray(ahead / pairs if pairs else math.nan)
 
 
 def average_precision(low: Floats, high: Floats) -> Floats:

@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from rfsize._util import Bools, Floats, Int64s
+from rfsize._util import Floats, Int64s
 from rfsize.counting.outputs import TreeOutputs, sums_of
 from rfsize.counting.sums import N_BLOCKS
 from rfsize.statistics.curve import SEED
@@ -64,8 +64,8 @@ class ForestParts:
     n_scored: Floats
 
     @classmethod
-    def of(cls, outputs: TreeOutputs, metric: Metric, on: Bools, total: Floats, n_scored: Floats) -> ForestParts:
-        """From scores on the rows of the blocks that ``on`` marks."""
+    def of(cls, outputs: TreeOutputs, metric: Metric, on: Int64s, total: Floats, n_scored: Floats) -> ForestParts:
+        """From scores on the rows of the blocks with these numbers."""
         rows = sums_of(outputs).blocks.rows[on]
         clusters = outputs.groups.units_of(rows)
         arrays = np.ascontiguousarray(total), np.ascontiguousarray(n_scored)  # or each product of them copies them
@@ -74,25 +74,19 @@ class ForestParts:
     @classmethod
     def of_blocks(cls, outputs: TreeOutputs, metric: Metric, forests: Floats) -> ForestParts:
         """The blocks, on the rows with a weight on which each of the ``forests`` of blocks has a tree."""
-        blocks = sums_of(outputs).blocks
-        n_scored = blocks.n_scored.swapaxes(0, 1).astype(np.float64)
-        on = (np.tensordot(forests, n_scored, 1) > 0.0).all(axis=(0, 2)) & (metric.weight[blocks.rows] > 0.0)
-        return cls.of(outputs, metric, on, blocks.total.swapaxes(0, 1)[:, on], n_scored[:, on])
+        blocks, on = sums_of(outputs).blocks, weighted(outputs, metric)
+        n_scored = blocks.n_scored[on].swapaxes(0, 1).astype(np.float64)
+        has_trees = (np.tensordot(forests, n_scored, 1) > 0.0).all(axis=(0, 2))
+        on = on[has_trees]
+        return cls.of(outputs, metric, on, blocks.total[on].swapaxes(0, 1), n_scored[:, has_trees])
 
     @classmethod
-    def of_trees(cls, outputs: TreeOutputs, metric: Metric, enough: int | None = None) -> ForestParts:
-        """Single trees: as many as nearly all rows with a weight have, on the rows that have as many.
-
-        With ``enough``, one in so many rows is taken that the smaller classes together keep as many as are enough.
-        """
-        blocks = sums_of(outputs).blocks
-        on, n_first = metric.weight[blocks.rows] > 0.0, blocks.n_first.min(axis=1)
-        if enough is not None:
-            truth, n_rows = metric.truth[blocks.rows[on]], np.count_nonzero(on)
-            largest = np.unique(truth, return_counts=True)[1].max() if len(outputs.classes) else n_rows // 2
-            on &= np.arange(len(on)) % max(1, (n_rows - largest) // enough) == 0
-        n_trees = int(np.quantile(n_first[on], _FEW_ROWS, method="lower"))
-        on &= n_first >= n_trees
+    def of_trees(cls, outputs: TreeOutputs, metric: Metric) -> ForestParts:
+        """Single trees: as many as nearly all rows with a weight have, on the rows that have as many."""
+        blocks, on = sums_of(outputs).blocks, weighted(outputs, metric)
+        n_first = blocks.n_first[on].min(axis=1)
+        n_trees = int(np.quantile(n_first, _FEW_ROWS, method="lower"))
+        on = on[n_first >= n_trees]
         return cls.of(outputs, metric, on, blocks.first[on, :n_trees].swapaxes(0, 1), np.ones((n_trees, 1, 1)))
 
     @cached_property
@@ -164,6 +158,11 @@ class ForestParts:
             yield from (self.predictions_of(mean) for mean in in_steps(self.means(many), _CELLS))
 
 
+def weighted(outputs: TreeOutputs, metric: Metric) -> Int64s:
+    """Numbers of the rows of the blocks to which a metric gives a weight."""
+    return np.flatnonzero(metric.weight[sums_of(outputs).blocks.rows] > 0.0)
+
+
 # Forests of few trees
 
 
@@ -187,13 +186,13 @@ class SubforestLoss(NamedTuple):
     error: float
     against: float
 
-    def at(self, z: float) -> float:
+    def at(self, z: Any) -> Any:
         """The loss so many standard errors away from the measured one, or from 0 if smaller forests seem better."""
         return max(0.0, self.loss) + z * self.error
 
 
 def losses_of_few_trees(
-    outputs: TreeOutputs, metric: Metric, *, below: float, sizes: Sequence[int], enough: int | None = None
+    outputs: TreeOutputs, metric: Metric, below: float, sizes: Sequence[int]
 ) -> list[SubforestLoss]:
     """The losses of forests of 1, 2, 3, … trees.
 
@@ -205,10 +204,8 @@ def losses_of_few_trees(
         The size from which on blocks of trees show the loss.
     sizes : sequence of int
         Numbers of trees; of these, the ones below ``below`` and up to half of the trees kept are measured.
-    enough : int, optional
-        How many rows are enough, as in `ForestParts.of_trees`.
     """
-    trees = ForestParts.of_trees(outputs, metric, enough)
+    trees = ForestParts.of_trees(outputs, metric)
     n_trees = len(trees.total)
     sizes = [size for size in sizes if size < below and 2 * size <= n_trees]
     if not sizes:

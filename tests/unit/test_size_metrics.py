@@ -248,14 +248,15 @@ def test_a_metric_is_one_by_all_of_its_names() -> None:
 @pytest.mark.parametrize("n_trees", [1, 2, 10, 60])
 @pytest.mark.parametrize("name", ["auc", "log_loss", "probabilities"])
 def test_a_loss_beside_another_is_about_as_where_it_is_asked_for(name: str, n_trees: int) -> None:
-    """On many rows it is estimated from fewer draws."""
-    rows = np.tile(FRESH, (12, 1)) + np.random.default_rng(0).normal(0.0, 0.01, (12 * len(FRESH), FRESH.shape[1]))
-    outputs = rfsize.tree_outputs(model("lightgbm"), rows, np.tile(TRUTH["two"], 12))
+    """On many rows it is estimated from fewer draws and rows, of both classes wherever they stand."""
+    rows = np.tile(FRESH, (25, 1)) + np.random.default_rng(0).normal(0.0, 0.01, (25 * len(FRESH), FRESH.shape[1]))
+    outputs = rfsize.tree_outputs(model("lightgbm"), rows, np.tile(TRUTH["two"], 25))
     beside = rfsize.size(outputs, alpha=0.9).loss_at(n_trees, name)
     report = rfsize.size(outputs, metric=name, tolerance=0.01).loss_at(n_trees)
     low, high = report.interval
     assert low <= beside.value <= high
     assert 0.5 < (beside.interval[1] - beside.interval[0]) / (high - low) < 2.0
+    assert beside.spread is report.spread is None or beside.spread == pytest.approx(report.spread, rel=0.3)
 
 
 @pytest.mark.parametrize("name", ["auc", "average_precision"])
