@@ -197,11 +197,11 @@ class SizeCallback:
     def report_(self) -> Report | None:
         """The estimate from all votes read so far; None before the first votes."""
         forests, report = self._forests, self._report
-        has_interval = report is not None and report.estimate.has_interval
+        n_sized = 0 if report is None or not report.estimate.has_interval else report.available
         with suppress(ValueError):  # too few votes, for example; training warns of it at its end
             if forests is None:
-                self._report = report if report is None or has_interval else completed(report)
-            elif forests.n_trees > 1 and not (has_interval and report.available == forests.n_trees):
+                self._report = report if report is None or n_sized else completed(report)
+            elif forests.n_trees > 1 and n_sized != forests.n_trees:
                 self._report = forests.report(interval=True)
         return self._report
 

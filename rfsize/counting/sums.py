@@ -94,7 +94,7 @@ def stacked(records: Sequence[_Record]) -> _Record:
     if isinstance(records[0], np.ndarray):
         return np.concatenate(records)  # type: ignore[arg-type, return-value]
     if isinstance(records[0], tuple):
-        return tuple(map(stacked, zip(*records, strict=True)))  # type: ignore[arg-type, return-value]
+        return tuple(map(stacked, zip(*records, strict=True)))  # type: ignore[return-value]
     joined: Any = {name: stacked([getattr(record, name) for record in records]) for name in _contents(records[0])}
     return replace(records[0], **joined)  # type: ignore[type-var]
 
