@@ -4,7 +4,8 @@
     python benchmarks/agreement.py --columns 0.5 --alpha 0.98 0.99 -- Vehicle.csv.gz DNA.csv.gz
     python benchmarks/agreement.py --tolerance 0.02 --frameworks LightGBM -- spam.csv.gz
     python benchmarks/agreement.py --trees 501 --others 2001 --frameworks "stumps, bagged" -- BreastCancer.csv.gz
-    python benchmarks/agreement.py --training-sets 30 --trees 600 --frameworks LightGBM XGBoost "random forest"
+    python benchmarks/agreement.py --training-sets 16 --trees 400 --columns 0.7
+    python benchmarks/agreement.py --training-sets 16 --trees 400 --columns 1 --problems few_of_many bits twonorm hinges
 
 Each file is a table with the features first and the class in its last column, named target; without one, 1,500 rows of
 twonorm are drawn. There are ten splits. In each, two thirds of the rows train a forest of 2001 trees. T*(α) is
@@ -16,11 +17,11 @@ the model's own `predict` for soft voting. If there are too few out-of-bag votes
 With --tolerance, T* is that of probabilities. Those of the cut forest are compared with those of the 5000 other trees:
 the root mean square and the 95th percentile of their distance, over the rows.
 
-With --training-sets, forests of --trees are trained on so many sets of 300 drawn rows, by fractions of the rows, and
-predict 200 fresh rows. "Variance" is the mean of `standard_error("rows")` squared over the first ten sets, divided by
-the variance of predictions from set to set, less that by trees; ± its standard error, by sets drawn with replacement.
-"Covered" is the share of predictions of these sets within 1.96 of both standard errors together of their mean over
-all sets. "Refused" counts forests that cannot tell.
+With --training-sets, forests of --trees are trained on so many sets of 300 drawn rows of --problems, by fractions of
+the rows, and predict 200 fresh rows. "Variance" is the mean of `standard_error("rows")` squared over the first ten
+sets, divided by the variance of predictions from set to set, less that by trees; ± its standard error, by sets drawn
+with replacement. "Covered" is the share of predictions of these sets within 1.96 of both standard errors together of
+their mean over all sets. "Refused" counts forests that cannot tell.
 
 --trees is the size of the forest that is cut, --others of the one beside it; --first-trees vote on T*, by default all.
 --columns is the share of the features that LightGBM samples for each tree, and --voting is hard, soft or both.
@@ -38,19 +39,16 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+import problems
 from problems import (
     Array,
     Problem,
     Rows,
-    flipped,
     forest,
-    friedman,
-    interactions,
     mean_and_error,
     parser,
     print_head,
     print_line,
-    signals,
     split,
     tables,
     twonorm,
@@ -59,7 +57,7 @@ from problems import (
 import rfsize
 
 FEWEST_VOTES = 10  # per row, to size a forest by
-NUMBERS, CLASSES, STATED = (signals, friedman), (interactions, flipped), 10  # training sets whose errors are stated
+STATED = 10  # training sets whose errors are stated
 
 
 def labels(model: Any, X: Array, voting: str) -> Array:
@@ -107,10 +105,11 @@ def off_by(framework: str, rows: Rows, seed: int, options: argparse.Namespace) -
 def by_training_sets(framework: str, problem: Problem, fraction: float, options: argparse.Namespace) -> list[str]:
     """The stated variance by the real one, the share of predictions covered, and forests that cannot tell."""
     generator = np.random.default_rng(2018)
-    new, (is_number, predicted, by_trees, stated) = problem(200, generator)[0], (problem in NUMBERS, [], [], [])
+    (new, answers), (predicted, by_trees, stated) = problem(200, generator), ([], [], [])
+    is_number = answers.dtype.kind == "f"
     for seed in range(options.training_sets):
         X, y = problem(300, generator)
-        model = forest(framework, options.trees, 0, columns=0.7, regression=is_number).set_params(
+        model = forest(framework, options.trees, 0, columns=options.columns, regression=is_number).set_params(
             **{"max_samples" if framework == "random forest" else "subsample": fraction}
         )
         outputs = rfsize.tree_outputs(model.fit(X, y), new)
@@ -139,14 +138,16 @@ def by_training_sets(framework: str, problem: Problem, fraction: float, options:
 def main() -> None:
     """Print one line per table, framework and source of the votes."""
     numbers = {"splits": 10, "trees": 2001, "others": 5000, "first_trees": 0, "training_sets": 0}
+    words = {"voting": ["hard"], "problems": ["signals", "friedman", "interactions", "flipped"]}
     shares = {"alpha": [0.99], "columns": 0.3, "tolerance": 0.0, "fractions": [0.3, 0.632, 0.8]}
-    arguments = parser(__doc__, tables=True, frameworks=("LightGBM", "XGBoost"), voting=["hard"], **numbers, **shares)
+    arguments = parser(__doc__, tables=True, frameworks=("LightGBM", "XGBoost"), **words, **numbers, **shares)
     options = arguments.parse_args()
     warnings.simplefilter("ignore", rfsize.exceptions.RfsizeWarning)
     if options.training_sets:
         print_head("problem", "framework", "fraction", "variance", "covered", "refused")
-        for problem, framework, fraction in product((*NUMBERS, *CLASSES), options.frameworks, options.fractions):
-            print_line(problem.__name__, framework, fraction, *by_training_sets(framework, problem, fraction, options))
+        for name, framework, fraction in product(options.problems, options.frameworks, options.fractions):
+            figures = by_training_sets(framework, getattr(problems, name), fraction, options)
+            print_line(name, framework, fraction, *figures)
         return
     data = tables(options) or {"twonorm": twonorm(1500, 0)}
     if options.tolerance:

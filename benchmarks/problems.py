@@ -251,6 +251,13 @@ def friedman(n_rows: int, generator: np.random.Generator) -> Rows:
     return X, y
 
 
+def hinges(n_rows: int, generator: np.random.Generator) -> Rows:
+    """Eight normal columns, and a number that bends in two, steps in one where another is positive, and has noise."""
+    X = generator.normal(size=(n_rows, 8))
+    steps = (X[:, 2] > 0.5) * (X[:, 3] > 0.0)
+    return X, np.maximum(X[:, 0], 0.0) + np.abs(X[:, 1] - 1.0) + 2.0 * steps + 0.7 * generator.normal(size=n_rows)
+
+
 def scores(n_rows: int, n_classes: int, seed: int) -> Rows:
     """Twelve normal columns; each class has a score from columns, a product and noise, and the highest score wins."""
     fixed, generator = np.random.default_rng(seed), np.random.default_rng(10_000 + seed)

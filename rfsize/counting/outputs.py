@@ -322,11 +322,10 @@ class TreeOutputs:
 
             V = Σᵢ (mᵢ/wᵢ · Cov(Nᵢ, s))² − bias,
 
-        where Nᵢ is how often training row i is in a tree's bag, with the mean mᵢ and the variance wᵢ over trees, and s
-        the tree's score; a factor by bags and leaves takes off what rows do together. With few trees V of a row is
-        shrunk towards that of all rows. Both together are √(v/T + V). Links are taken to first order. The factor was
-        fitted to measured variances. On other problems V was within 20 % of the real variance, but 31 % too small for
-        XGBoost at a bagging fraction of 0.632 (`benchmarks/agreement.py`).
+        where Nᵢ is whether training row i is in a tree's bag, with the mean mᵢ and the variance wᵢ over trees, and s
+        the tree's score; a factor takes off what rows do together. With few trees V of a row is shrunk towards that of
+        all rows. Both together are √(v/T + V). Links are taken to first order. The factor was fitted to measured
+        variances; on other problems V was 0.7 to 1.2 times the real variance (`benchmarks/agreement.py`).
 
         Parameters
         ----------
@@ -334,8 +333,7 @@ class TreeOutputs:
             What is another: the seed, or the training rows.
         bags : ndarray of shape (n_trees, n_training_rows), or TreeOutputs, optional
             Only for "rows" of rows that the forest was not trained on: the bags of its training rows, by
-            `rfsize.inbag`, or how often each row was drawn, or the out-of-bag outputs of the training rows, which know
-            both. Out-of-bag outputs know their own bags.
+            `rfsize.inbag`, or the out-of-bag outputs of the training rows. Out-of-bag outputs know their own bags.
 
         Returns
         -------
