@@ -21,9 +21,7 @@ from rfsize.counting.groups import warning_of_copies
 from rfsize.counting.outputs import TreeOutputs, coverage_of_means, task_of
 from rfsize.counting.task import Task, check_truth
 from rfsize.exceptions import ForestWarning
-from rfsize.models.columns import places_of
 from rfsize.models.model import dependence_of
-from rfsize.models.rows import Rows
 from rfsize.showing.html import Result, importances_page
 from rfsize.showing.plots import plot_importances
 from rfsize.showing.text_of_results import importances_text
@@ -328,19 +326,9 @@ def _warning_of_few(metric: Metric, outputs: TreeOutputs) -> tuple[Caution, ...]
     return (Caution(ForestWarning, f"{rows}, {advice}"),)
 
 
-def _feature_names(task: Task) -> list[str]:
-    """Names of the features in the order of training, as X has them: a framework may have changed them."""
-    rows, names = task.X, task.forest.feature_names
-    if isinstance(rows, Rows) and rows.names is not None:
-        names = rows.names
-        places = None if rows.columns is None else places_of(names, rows.n_features, rows.columns, warns=False)
-        names = names if places is None else [names[place] for place in places]
-    return [f"x{column}" for column in range(task.forest.n_features)] if names is None else names
-
-
 def _sets_of_columns(columns: ColumnsLike | None, task: Task) -> dict[str, list[int]]:
     """The sets of columns to shuffle, by name; ``ValueError`` if a name is unknown, or a column is there twice."""
-    names = _feature_names(task)
+    names = task.feature_names
     known = {name: number for number, name in enumerate(names)}
 
     def numbers(listed: Any) -> list[int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, TypeVar, cast
@@ -16,7 +15,7 @@ from rfsize.counting.collect import collect_outputs, outputs_of_votes
 from rfsize.counting.outputs import TreeOutputs, given_outputs, task_of, warnings_for, why_no_forest
 from rfsize.counting.task import Task, check_truth
 from rfsize.counting.votes import Votes
-from rfsize.models.framework import read_forest, read_model, read_to_cut
+from rfsize.models.framework import most_trees_within, read_forest, read_to_cut
 from rfsize.models.model import Forest, Model, first_trees
 from rfsize.showing.warnings import warnings_of_bytes
 from rfsize.statistics.criterion import Criterion, check_options, make_criterion, resolve
@@ -434,16 +433,3 @@ def _check_report(report: Report, forest: Model) -> None:
     if is_other or report.available != forest.n_trees:
         fault = f"n_trees is the report of another forest of {how_many(report.available, 'tree')}"
         raise ValueError(f"{fault}: give the report that rfsize.size makes of this model, or a number of trees")
-
-
-def most_trees_within(max_bytes: int, forest: Model) -> int:
-    """The largest number of first trees whose file has at most ``max_bytes``; ``ValueError`` if one tree takes more."""
-    whole("max_bytes", max_bytes, at_least=1)
-
-    def n_bytes(n_trees: int) -> int:
-        return read_model(forest.first(n_trees)).n_bytes
-
-    n_fitting = bisect_right(range(1, forest.n_trees + 1), max_bytes, key=n_bytes)
-    if not n_fitting:
-        raise ValueError(f"a file of one tree has {n_bytes(1):,} bytes, more than max_bytes={max_bytes:,}: allow more")
-    return n_fitting

@@ -19,6 +19,7 @@ from rfsize._util import Bools, Floats, Int64s, blocks, one_per_row, refuse_unus
 from rfsize.counting.groups import NO_GROUPS, GroupInbag, Groups, check_groups, resolve_groups
 from rfsize.exceptions import InbagError
 from rfsize.models.bags import FRESH_ROWS, Bags, LaidOutBags, Layout
+from rfsize.models.columns import places_of
 from rfsize.models.ensemble import LeafIds
 from rfsize.models.framework import read_forest
 from rfsize.models.link import Predictor
@@ -247,6 +248,16 @@ class Task:
             unknown = f"rfsize does not know which rows each worker of {forest.framework} trains on"
             raise InbagError(f"{unknown}: give the training rows in memory or in pieces, or take {FRESH_ROWS}")
         return replace(task, bags=bags, groups=resolve_groups(groups, X, n_rows))
+
+    @property
+    def feature_names(self) -> list[str]:
+        """Names of the features in the order of training, as X has them: a framework may have changed them."""
+        rows, names = self.X, self.forest.feature_names
+        if isinstance(rows, Rows) and rows.names is not None:
+            names = rows.names
+            places = None if rows.columns is None else places_of(names, rows.n_features, rows.columns, warns=False)
+            names = names if places is None else [names[place] for place in places]
+        return [f"x{column}" for column in range(self.forest.n_features)] if names is None else names
 
     @property
     def n_rows(self) -> int:

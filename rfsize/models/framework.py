@@ -11,6 +11,7 @@ Name the entry point like the top-level package of the framework's models::
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -19,6 +20,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
 
+from rfsize._util import whole
 from rfsize.exceptions import NotAForestError, RfsizeError
 from rfsize.models.ensemble import repeats_one_tree
 from rfsize.models.model import Forest, Model
@@ -277,3 +279,16 @@ def reading(versions: str) -> Iterator[None]:
         raise
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise NotAForestError(f"this is no model of {versions} ({error!r:.200}): save it by one of these") from error
+
+
+def most_trees_within(max_bytes: int, forest: Model) -> int:
+    """The largest number of first trees whose file has at most ``max_bytes``; ``ValueError`` if one tree takes more."""
+    whole("max_bytes", max_bytes, at_least=1)
+
+    def n_bytes(n_trees: int) -> int:
+        return read_model(forest.first(n_trees)).n_bytes
+
+    n_fitting = bisect_right(range(1, forest.n_trees + 1), max_bytes, key=n_bytes)
+    if not n_fitting:
+        raise ValueError(f"a file of one tree has {n_bytes(1):,} bytes, more than max_bytes={max_bytes:,}: allow more")
+    return n_fitting
