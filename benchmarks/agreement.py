@@ -4,8 +4,8 @@
     python benchmarks/agreement.py --columns 0.5 --alpha 0.98 0.99 -- Vehicle.csv.gz DNA.csv.gz
     python benchmarks/agreement.py --tolerance 0.02 --frameworks LightGBM -- spam.csv.gz
     python benchmarks/agreement.py --trees 501 --others 2001 --frameworks "stumps, bagged" -- BreastCancer.csv.gz
-    python benchmarks/agreement.py --training-sets 16 --trees 400 --columns 0.7
-    python benchmarks/agreement.py --training-sets 16 --trees 400 --columns 1 --problems few_of_many bits twonorm hinges
+    python benchmarks/agreement.py --training-sets 40 --trees 400 --columns 0.7
+    python benchmarks/agreement.py --training-sets 20 --trees 400 --columns 1 --problems few_of_many bits twonorm hinges
 
 Each file is a table with the features first and the class in its last column, named target; without one, 1,500 rows of
 twonorm are drawn. There are ten splits. In each, two thirds of the rows train a forest of 2001 trees. T*(α) is
