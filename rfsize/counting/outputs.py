@@ -325,7 +325,7 @@ class TreeOutputs:
         where Nᵢ is whether training row i is in a tree's bag, with the mean mᵢ and the variance wᵢ over trees, and s
         the tree's score; a factor takes off what rows do together. With few trees V of a row is shrunk towards that of
         all rows. Both together are √(v/T + V). Links are taken to first order. The factor was fitted to measured
-        variances; on other problems V was 0.7 to 1.2 times the real variance (`benchmarks/agreement.py`).
+        variances; on other problems V was 0.7 to 1.6 times the real variance (`benchmarks/agreement.py`).
 
         Parameters
         ----------
