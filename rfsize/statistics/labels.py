@@ -57,6 +57,7 @@ _INFLATION_OF_TWO, _INFLATION_OF_MORE = 1.25, 1.15
 _MODEL_ERROR = 0.03
 
 _LEAST, _ROWS_OF_SHARE = 1e-300, 2000  # rows on which the share below alpha is counted
+_MOST = 300.0  # most that the noise of trees adds to the logarithm of a loss, which stays a number
 
 
 @dataclass(frozen=True, eq=False)
@@ -314,7 +315,7 @@ def _with_tree_noise(fitted: _Fitted) -> LossCurve:
     drawn *= np.sqrt((n_blocks - 1.0) / generator.chisquare(n_blocks - 1.0, size=(REPLICATES, 1)))
     factors = drawn @ interpolated(curve.sizes, NOISE_SIZES, noise)
     factors += _MODEL_ERROR * generator.standard_normal((REPLICATES, 1))
-    replicates = np.minimum(curve.replicates * np.exp(factors), 1.0)
+    replicates = np.minimum(curve.replicates * np.exp(np.minimum(factors, _MOST)), 1.0)
     return replace(curve, replicates=wider(replicates, inflation))
 
 
