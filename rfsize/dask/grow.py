@@ -225,11 +225,18 @@ class _Workers:
         from distributed import CancelledError
         from distributed.scheduler import KilledWorker
 
-        futures = [self._client.submit(_on_worker, work, piece, *self._rows, pure=False) for piece in pieces]
+        def submitted(piece: tuple[Any, ...]) -> Any:
+            return self._client.submit(_on_worker, work, piece, *self._rows, pure=False)
+
+        futures = [submitted(piece) for piece in pieces]
         try:
-            for number, future in enumerate(futures):
-                yield self._wait(future)
+            for number, piece in enumerate(pieces):
+                try:
+                    result = self._wait(futures[number])
+                except CancelledError:  # the scheduler may forget a task while it learns that a worker is lost
+                    result = self._wait(submitted(piece))
                 futures[number] = None  # the workers need not keep it any longer
+                yield result
         except (CancelledError, KilledWorker) as error:
             raise RuntimeError(
                 "workers were lost, all that held the rows or several with the same block of trees: most likely they "
