@@ -262,13 +262,15 @@ def fit_density(cells: Cells, *, with_draws: bool = True) -> Density:
 def influence(density: Density, cells: Cells, values: Floats, n_rows: float) -> Floats:
     """How much one row in each cell adds to means over the density, to first order, shape (n_cells, n).
 
-    The influence function of the fit: the row's score, through the inverse of the curvature.
+    The influence function of the fit, which is the row's score through the inverse of the curvature: F. Hampel (1974).
+    "The influence curve and its role in robust estimation." Journal of the American Statistical Association 69(346),
+    383-393. The weights of the fits are taken as fixed.
 
     Parameters
     ----------
     density : Density
         The fit to ``n_rows`` rows.
-    cells : Cells
+    cells : VoteCells or MarginCells
     values : ndarray of float, shape (n_fractions, n)
         The values at `Density.fractions` whose means are meant.
     n_rows : float

@@ -124,7 +124,7 @@ class ForestParts:
 
         now, lost = terms([self.whole]), []
         for forests in kinds:
-            few = forests if self.metric.influence else forests[: max(1, len(forests) // _EVALUATED)]
+            few = forests if self.metric.influence is not None else forests[: max(1, len(forests) // _EVALUATED)]
             lost.append((terms(chain.from_iterable(self._in_turn(few))) - now).mean(axis=0))
         return np.asarray(np.array(lost) @ np.array(lost).T)
 
