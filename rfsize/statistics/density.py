@@ -244,7 +244,7 @@ def fit_density(cells: Cells, *, with_draws: bool = True) -> Density:
         coefficients = fits[-1].coefficients
         evidence = np.append(evidence, fits[-1].evidence - 0.5 * math.log(strength) ** 2)
         if len(fits) > 1 and 2.0 * evidence[-1] - evidence[-2] < evidence.max() + math.log(_UNLIKELY):
-            break  # the evidence is concave, and that of the next strength is less than this
+            break  # it falls faster with each strength, so that of the next is less than this
     weights = softmax(evidence)
     of_fits = np.stack([fitted.coefficients for fitted in fits])
     drawn = _draws(likelihood, fits, weights) if with_draws else of_fits[:0]

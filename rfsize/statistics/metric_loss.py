@@ -254,7 +254,10 @@ def metric_loss(
 
 
 def _on_fewer_rows(outputs: TreeOutputs, metric: Metric) -> Metric:
-    """The metric on one in so many rows of each class that the smaller classes together keep as many as are enough."""
+    """The metric on one in so many rows of each class that the smaller classes together keep as many as are enough.
+
+    Of a regression, on one in so many rows in the order of their truth.
+    """
     rows = sums_of(outputs).blocks.rows[weighted(outputs, metric)]
     truth = metric.truth[rows]
     largest = np.unique(truth, return_counts=True)[1].max(initial=0) if len(outputs.classes) else len(rows) // 2

@@ -13,9 +13,9 @@ score. It is the estimate of
     S. Wager, T. Hastie, B. Efron (2014). "Confidence intervals for random forests: the jackknife and the infinitesimal
     jackknife." Journal of Machine Learning Research 15, 1625-1651,
 
-which counts how often a bootstrap drew the row. Whether it did is the better question: mᵢ/wᵢ · Cᵢ is then what the
-scores would lose without the row, be the row that is drawn twice worth as much to a tree as the row drawn once, or
-twice as much. Without replacement, mᵢ/wᵢ = n/(n − s) is the factor for bags of s of n rows of
+which counts how often a bootstrap drew the row. rfsize asks whether it did: mᵢ/wᵢ · Cᵢ is then what the scores would
+lose without the row, whether or not a tree makes more of a row that it drew twice. Without replacement, mᵢ/wᵢ = n/(n −
+s) is the factor for bags of s of n rows of
 
     S. Wager, S. Athey (2018). "Estimation and inference of heterogeneous treatment effects using random forests."
     Journal of the American Statistical Association 113(523), 1228-1242.
@@ -26,16 +26,16 @@ consistency, and alternative perspectives of the infinitesimal jackknife." arXiv
 of what j rows of a bag do together (W. Hoeffding (1948). "A class of statistics with asymptotically normal
 distribution." The Annals of Mathematical Statistics 19(3), 293-325). Two trees whose bags have a share x of their rows
 in common have the covariance P(x) = ΣⱼA(j)·xʲ over training sets. With bags of a share m of the rows, V is m·P'(m), and
-the variance of an unlimited forest P(m). How strongly P is bent, a single forest does not tell, it has too few trees
-for all pairs of rows. In trees that try all columns, A(j) is nearly proportional to 1/j, whatever they learn, so that P
-is a logarithm. Where columns are drawn, an effect needs that both trees split by them, the less often the more rows it
-takes: A(j) has a factor of θʲ, and
+the variance of an unlimited forest P(m). A single forest has too few trees to tell from pairs of rows how strongly P is
+bent. In trees that try all columns, A(j) is nearly proportional to 1/j, whatever they learn, so that P is a logarithm.
+Where columns are drawn, two trees share an effect only if both split by its columns, which is the rarer the more rows
+it takes: A(j) has a factor of θʲ, and
 
     P(x) ∝ −ln(1 − θ·x),  V / P(m) = u / ln(1 + u),  u = θ·m / (1 − θ·m).
 
-Where chance splits, the trees scatter, and single rows have the small share b = (1 − m)/m · V/v in this scatter. θ is
-b/(b + 0.02), of all rows together, which was fitted to real variances of forests of LightGBM, XGBoost and scikit-learn
-on eight made problems, with fractions of 0.3 to 1. `benchmarks/agreement.py` measures others.
+Where chance splits, trees scatter more, and the share of single rows in this scatter, b = (1 − m)/m · V/v, is small.
+θ is b/(b + 0.02), of all rows together, which was fitted to real variances of forests of LightGBM, XGBoost and
+scikit-learn on eight made problems, with fractions of 0.3 to 1. `benchmarks/agreement.py` measures others.
 
 Of B trees, each Cᵢ has an error with the variance wᵢ·v·(B − 1)/B². Their squares add up to the Monte Carlo bias, which
 is taken off. What remains of it is noise with a variance of 2·bias²/n. It hides the V of single rows where there are
@@ -271,8 +271,8 @@ def _given_bags(bags: Any, outputs: TreeOutputs) -> TrainingBags:
             f"bags must say how often each training row is in the bag of each of the {outputs.n_trees} trees, which "
             f"differ: give bags=rfsize.inbag(model, X_train), or bags={train}"
         )
-    by_row = drawn.T[:, :, None] > 0
-    return TrainingBags.of(lambda start, stop: by_row[start:stop], len(by_row), of_trees=_is_of_trees(task))
+    by_row, of_trees = drawn.T[:, :, None] > 0, task.forest.ensemble is not None
+    return TrainingBags.of(lambda start, stop: by_row[start:stop], len(by_row), of_trees=of_trees)
 
 
 def _variances(task: Task, rows: Int64s, bags: TrainingBags) -> tuple[RowVariances, PooledVariances | None]:
@@ -312,11 +312,7 @@ def _counted_once(by_rows: float, by_tree: float, fraction: float) -> float:
 def training_bags(task: Task) -> TrainingBags:
     """The bags of out-of-bag outputs."""
     assert task.bags is not None
-    return TrainingBags.of(task.bags.take, task.n_rows, task.groups.units, of_trees=_is_of_trees(task))
-
-
-def _is_of_trees(task: Task) -> bool:
-    return task.forest.ensemble is not None
+    return TrainingBags.of(task.bags.take, task.n_rows, task.groups.units, of_trees=task.forest.ensemble is not None)
 
 
 def row_variances(parts: Floats, n_votes: Floats, bags: TrainingBags) -> RowVariances:
